@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Re-pins the requirement files from pyproject.toml. The dev file is resolved first and
+# constrains the others, so that what is tested is what is shipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+compile() {
+    uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+        --no-header --no-annotate --quiet "$@"
+}
+compile --group dev --upgrade --output-file requirements-dev.txt
+compile --group local --constraints requirements-dev.txt --output-file requirements-local.txt
+compile --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+# The installer itself, for scripts/venv.sh.
+awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt
