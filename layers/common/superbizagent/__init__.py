@@ -1,0 +1,1 @@
+"""SuperBizAgent: answers to on-call questions in which every claim is tied to fetched evidence."""

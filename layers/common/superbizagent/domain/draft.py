@@ -1,0 +1,70 @@
+"""The agent's typed proposal. It becomes public only through Release."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MAX_DRAFT_BYTES = 10_000
+"""UTF-8 bytes of a whole draft: leaves room for its sources in one stored content (WIRE-4)."""
+
+Sentence = Annotated[str, Field(min_length=1, max_length=600)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class MissingContext(StrEnum):
+    """What the agent can ask the user for (DIAG-5). Fixed words: no model prose reaches the user."""
+
+    SERVICE = "SERVICE"
+    TIME_RANGE = "TIME_RANGE"
+    ENVIRONMENT = "ENVIRONMENT"
+    IDENTIFIER = "IDENTIFIER"
+    SYMPTOM = "SYMPTOM"
+
+
+class Claim(_Value):
+    """One checkable statement and the evidence it rests on."""
+
+    text: Sentence
+    evidence_ids: Annotated[
+        tuple[str, ...], Field(max_length=8, description="Evidence ids such as E1 that show this claim.")
+    ] = ()
+    quotes: Annotated[
+        tuple[Sentence, ...],
+        Field(max_length=6, description="Passages copied letter by letter from it."),
+    ] = ()
+    document_ids: Annotated[
+        tuple[str, ...],
+        Field(max_length=8, description="Document ids that the cited lookup returned."),
+    ] = ()
+
+
+class Draft(_Value):
+    """End the investigation: a conclusion with its claims, or what is missing to reach one."""
+
+    conclusion: Annotated[
+        str | None,
+        Field(max_length=1_500, description="The cause, in a few sentences; null if unknown."),
+    ] = None
+    claims: Annotated[tuple[Claim, ...], Field(max_length=12)] = ()
+    scope: Annotated[str, Field(max_length=600, description="Services, window and sources looked at.")] = ""
+    limitations: Annotated[tuple[Sentence, ...], Field(max_length=8)] = ()
+    next_steps: Annotated[tuple[Sentence, ...], Field(max_length=8)] = ()
+    missing_context: Annotated[
+        tuple[MissingContext, ...],
+        Field(max_length=5, description="What only the user can tell."),
+    ] = ()
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        size = len(self.model_dump_json().encode())
+        if size > MAX_DRAFT_BYTES:
+            raise ValueError(f"the draft has {size} bytes; at most {MAX_DRAFT_BYTES} are allowed")
+        return self
+
+    @property
+    def concluded(self) -> bool:
+        return bool(self.conclusion)

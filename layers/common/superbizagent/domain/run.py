@@ -1,0 +1,162 @@
+"""A run's identifiers, its stored states, and its in-memory lifecycle."""
+
+import re
+import secrets
+from collections.abc import Callable
+from enum import StrEnum
+
+from superbizagent.domain.budget import Budget
+from superbizagent.errors import BudgetExhausted, InvalidSessionId, RunCancelled
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def new_id() -> str:
+    """A new session or run id: 128 random bits, unguessable, so that knowing one proves nothing."""
+    return secrets.token_hex(16)
+
+
+def valid_session_id(value: str) -> str:
+    """`value` itself when it is a valid session id; raises InvalidSessionId."""
+    if not _ID.fullmatch(value):
+        raise InvalidSessionId
+    return value
+
+
+class Intent(StrEnum):
+    """What kind of question a run answers (ROUTE-2); each has its own executor."""
+
+    SYSTEM_CHAT = "SYSTEM_CHAT"
+    KNOWLEDGE_QUERY = "KNOWLEDGE_QUERY"
+    DIAGNOSIS = "DIAGNOSIS"
+
+
+class RunStatus(StrEnum):
+    """The status column (STORE-2)."""
+
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class ReleaseOutcome(StrEnum):
+    """What a run ended in, exactly one a run (LIFE-3)."""
+
+    SUCCESS = "SUCCESS"
+    FALLBACK = "FALLBACK"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def status(self) -> RunStatus:
+        """Both safe outcomes are stored as SUCCESS; this outcome keeps the exact meaning (STORE-2)."""
+        return RunStatus.SUCCESS if self is ReleaseOutcome.FALLBACK else RunStatus(self.value)
+
+
+class CancelReason(StrEnum):
+    """Why a run was cancelled."""
+
+    CLIENT_DISCONNECT = "CLIENT_DISCONNECT"
+    CLIENT_REQUEST = "CLIENT_REQUEST"
+    SHUTDOWN = "SHUTDOWN"
+
+
+class Lifecycle(StrEnum):
+    """The in-memory state; the four terminal ones are set once (LIFE-3)."""
+
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
+
+
+class RunContext:
+    """One run's identity, budget, deadline, cancellation and first-terminal-wins state.
+
+    `deadline` and `monotonic` are seconds of the same monotonic clock. Used from one event loop only.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        run_id: str,
+        query: str,
+        budget: Budget,
+        deadline: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.query = query
+        self.budget = budget
+        self.started = monotonic()
+        self.deadline = deadline
+        self.cancel_reason: CancelReason | None = None
+        self._monotonic = monotonic
+        self._state = Lifecycle.RUNNING
+        self._on_cancel: list[Callable[[], object]] = []
+
+    @property
+    def state(self) -> Lifecycle:
+        return self._state
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run started."""
+        return self._monotonic() - self.started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the deadline, zero when it has passed."""
+        return max(self.deadline - self._monotonic(), 0.0)
+
+    def on_cancel(self, callback: Callable[[], object]) -> None:
+        """Calls `callback` once when the run is cancelled: at once if it already was."""
+        if self._state is Lifecycle.CANCELLED:
+            callback()
+        else:
+            self._on_cancel.append(callback)
+
+    def cancel(self, reason: CancelReason) -> bool:
+        """Ends the run as CANCELLED; false when another terminal state came first."""
+        if not self._end(Lifecycle.CANCELLED):
+            return False
+        self.cancel_reason = reason
+        for callback in self._on_cancel:
+            callback()
+        return True
+
+    def exhaust(self) -> bool:
+        """Ends the run as BUDGET_EXHAUSTED; false when another terminal state came first."""
+        return self._end(Lifecycle.BUDGET_EXHAUSTED)
+
+    def fail(self) -> bool:
+        """Ends the run as FAILED; false when another terminal state came first."""
+        return self._end(Lifecycle.FAILED)
+
+    def succeed(self) -> None:
+        """Ends the run as SUCCEEDED.
+
+        A result that comes after cancellation or the deadline raises RunCancelled or
+        BudgetExhausted instead (LIFE-8).
+        """
+        self.check()
+        self._end(Lifecycle.SUCCEEDED)
+
+    def check(self) -> None:
+        """Raises RunCancelled or BudgetExhausted when the run may not go on."""
+        if self._state is Lifecycle.CANCELLED:
+            raise RunCancelled
+        if self._state is Lifecycle.RUNNING and self.remaining <= 0:
+            self.exhaust()
+        if self._state is Lifecycle.BUDGET_EXHAUSTED:
+            raise BudgetExhausted("wall_time", self.deadline - self.started)
+
+    def _end(self, state: Lifecycle) -> bool:
+        if self._state is not Lifecycle.RUNNING:
+            return False
+        self._state = state
+        return True

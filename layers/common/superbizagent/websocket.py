@@ -1,0 +1,266 @@
+"""The wire contract: client messages, server frames, and how results become frames.
+
+`docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from superbizagent.domain.content import ContentType, PublicContent
+from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
+from superbizagent.domain.text import bound_bytes
+from superbizagent.errors import InvalidQuery, MalformedRequest, RequestError, UnknownAction
+from superbizagent.ports import SessionSummary, StatusCode, StoredRun
+
+MAX_FRAME_BYTES = 32_768
+"""API Gateway's limit for one WebSocket frame (WIRE-4)."""
+MAX_QUERY_CHARACTERS = 8_000
+MAX_QUERY_BYTES = 24 * 1024
+MAX_HISTORY_LIMIT = 50
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+
+
+class ChatMessage(_Message):
+    """Ask a question. The same `requestId` of the same principal is the same run (LIFE-6)."""
+
+    action: Literal["chat"]
+    request_id: Identifier
+    session_id: str | None = None
+    query: str
+
+
+class CancelMessage(_Message):
+    """Cancel a run of one's own (CANCEL-3)."""
+
+    action: Literal["cancel"]
+    run_id: Identifier
+
+
+class HistoryMessage(_Message):
+    """Without a session: the principal's sessions. With one: its turns (WIRE-5)."""
+
+    action: Literal["history"]
+    session_id: str | None = None
+    before: Identifier | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_HISTORY_LIMIT)] = 20
+
+
+ClientMessage = ChatMessage | CancelMessage | HistoryMessage
+
+
+class _Frame(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
+    )
+
+    def encode(self) -> bytes:
+        """UTF-8 JSON, not escaped to ASCII: a CJK character costs 3 bytes, not 6."""
+        return self.model_dump_json(exclude_none=True).encode()
+
+
+class _RunFrame(_Frame):
+    """A frame of a run. `seq` counts from 1 without gaps; `replayed` frames repeat a stored run (LIFE-6)."""
+
+    session_id: str
+    run_id: str
+    request_id: str
+    seq: int
+    replayed: bool | None = None
+
+
+class StartedFrame(_RunFrame):
+    type: Literal["started"] = "started"
+
+
+class StatusFrame(_RunFrame):
+    type: Literal["status"] = "status"
+    code: StatusCode
+    intent: str | None = None
+    tool: str | None = None
+    status: str | None = None
+
+
+class ContentFrame(_RunFrame):
+    type: Literal["content"] = "content"
+    content_type: ContentType
+    content: PublicContent
+
+
+class DoneFrame(_RunFrame):
+    type: Literal["done"] = "done"
+    outcome: ReleaseOutcome
+
+
+class CancelledFrame(_RunFrame):
+    type: Literal["cancelled"] = "cancelled"
+
+
+class ErrorFrame(_Frame):
+    """A refused message, or a failed run: then with the run's ids and its `seq`."""
+
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+    session_id: str | None = None
+    run_id: str | None = None
+    request_id: str | None = None
+    seq: int | None = None
+    replayed: bool | None = None
+
+
+class SessionEntry(_Frame):
+    session_id: str
+    title: str
+    message_pairs: int
+    created_at: AwareDatetime
+    last_active_at: AwareDatetime
+
+
+class Turn(_Frame):
+    """A stored run. `query_truncated`: the stored question is longer than fits this frame."""
+
+    run_id: str
+    request_id: str
+    query: str
+    query_truncated: bool | None = None
+    status: RunStatus
+    intent: Intent | None = None
+    outcome: ReleaseOutcome | None = None
+    failure_code: str | None = None
+    content: PublicContent | None = None
+    created_at: AwareDatetime
+    finished_at: AwareDatetime | None = None
+
+
+class HistoryFrame(_Frame):
+    """One frame of an answer to `history`; the last one of each answer has kind `end`.
+
+    Kind `sessions` carries `sessions`, kind `turn` one `turn`. `before` in the end frame asks for the
+    turns before these; it is absent when there are none.
+    """
+
+    type: Literal["history"] = "history"
+    kind: Literal["sessions", "turn", "end"]
+    session_id: str | None = None
+    sessions: tuple[SessionEntry, ...] | None = None
+    turn: Turn | None = None
+    before: str | None = None
+
+
+class _Envelope(BaseModel):
+    action: str
+    request_id: str | None = Field(default=None, alias="requestId")
+
+
+_parsers: dict[str, TypeAdapter[ClientMessage]] = {
+    "chat": TypeAdapter(ChatMessage),
+    "cancel": TypeAdapter(CancelMessage),
+    "history": TypeAdapter(HistoryMessage),
+}
+
+
+def parse(body: str | bytes | None) -> ClientMessage:
+    """The client message in `body`.
+
+    Raises MalformedRequest, UnknownAction, InvalidQuery or InvalidSessionId; nothing else, whatever
+    the bytes. Unpaired surrogates, duplicate meanings and deep nesting are the JSON parser's to refuse.
+    """
+    action = _action(body or "")
+    if action not in _parsers:
+        raise UnknownAction
+    try:
+        message = _parsers[action].validate_json(body or "")
+    except ValidationError as error:
+        raise MalformedRequest from error
+    if not isinstance(message, CancelMessage) and message.session_id is not None:
+        valid_session_id(message.session_id)
+    if isinstance(message, ChatMessage):
+        _check_query(message.query)
+    return message
+
+
+def request_id_of(body: str | bytes | None) -> str | None:
+    """The request id in a message that may be refused, so that its error frame can name it."""
+    try:
+        candidate = _Envelope.model_validate_json(body or "").request_id
+        return candidate and TypeAdapter(Identifier).validate_python(candidate)
+    except ValidationError:
+        return None
+
+
+def _action(body: str | bytes) -> str:
+    try:
+        return _Envelope.model_validate_json(body).action
+    except ValidationError as error:
+        raise MalformedRequest from error
+
+
+def _check_query(query: str) -> None:
+    blank = not query.strip()
+    if blank or len(query) > MAX_QUERY_CHARACTERS or len(query.encode()) > MAX_QUERY_BYTES:
+        raise InvalidQuery
+
+
+def error_frame(error: RequestError, request_id: str | None = None) -> ErrorFrame:
+    return ErrorFrame(code=error.code, message=error.message, request_id=request_id)
+
+
+def session_entry(summary: SessionSummary) -> SessionEntry:
+    return SessionEntry(
+        session_id=summary.session_id,
+        title=summary.title,
+        message_pairs=summary.message_pairs,
+        created_at=summary.created_at,
+        last_active_at=summary.last_active_at,
+    )
+
+
+def turn_frame(run: StoredRun) -> HistoryFrame:
+    """One stored run as one frame; a question too long to fit beside its answer is cut and marked."""
+    frame = _turn(run, run.query, truncated=None)
+    excess = len(frame.encode()) - MAX_FRAME_BYTES
+    if excess <= 0:
+        return frame
+    # JSON escapes can double a byte, never more than sixfold; cutting by the excess at least suffices
+    # for text without them, so the loop ends after a pass or two.
+    query = run.query
+    while excess > 0 and query:
+        query = bound_bytes(query, max(len(query.encode()) - excess - 32, 0))
+        frame = _turn(run, query, truncated=True)
+        excess = len(frame.encode()) - MAX_FRAME_BYTES
+    return frame
+
+
+def _turn(run: StoredRun, query: str, truncated: bool | None) -> HistoryFrame:
+    return HistoryFrame(
+        kind="turn",
+        session_id=run.session_id,
+        turn=Turn(
+            run_id=run.run_id,
+            request_id=run.request_id,
+            query=query,
+            query_truncated=truncated,
+            status=run.status,
+            intent=run.intent,
+            outcome=run.outcome,
+            failure_code=run.failure_code,
+            content=run.content,
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+        ),
+    )
