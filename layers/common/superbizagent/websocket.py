@@ -64,9 +64,7 @@ ClientMessage = ChatMessage | CancelMessage | HistoryMessage
 
 
 class _Frame(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True)
 
     def encode(self) -> bytes:
         """UTF-8 JSON, not escaped to ASCII: a CJK character costs 3 bytes, not 6."""

@@ -35,9 +35,7 @@ LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"]
 class LookupKnowledge(_Value):
     """Search the runbooks and other documents for passages about a topic."""
 
-    query: Annotated[
-        str, Field(min_length=1, max_length=8_000, description="What to look for, in plain words.")
-    ]
+    query: Annotated[str, Field(min_length=1, max_length=8_000, description="What to look for, in plain words.")]
     limit: Annotated[int, Field(ge=1, le=10, description="How many passages at most.")] = 5
 
 
@@ -53,9 +51,7 @@ class QueryLogs(_Value):
         AwareDatetime | None,
         Field(description="Instant after the last, ISO 8601 with zone. Null: no bound."),
     ] = None
-    levels: Annotated[
-        tuple[LogLevel, ...], Field(max_length=6, description="Only these levels. Empty: all.")
-    ] = ()
+    levels: Annotated[tuple[LogLevel, ...], Field(max_length=6, description="Only these levels. Empty: all.")] = ()
     contains: Annotated[
         tuple[Text, ...], Field(max_length=8, description="Only lines with all of these texts, in any case.")
     ] = ()
