@@ -73,6 +73,9 @@ class Connection:
 
 
 class Connections:
+    """Holds a connection from the end of its handshake to its close: while $connect runs, there is none to
+    post to, as on AWS."""
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._open: dict[str, Connection] = {}
@@ -84,14 +87,13 @@ class Connections:
         self._open.pop(connection.id, None)
 
     def get(self, connection_id: str) -> Connection:
-        """A connection whose $connect has not returned is as good as none, as on AWS."""
         connection = self._open.get(connection_id)
-        if connection is None or connection.socket is None:
+        if connection is None:
             raise Gone(f"There is no open connection {connection_id}.")
         return connection
 
-    def __iter__(self) -> Any:
-        return iter(list(self._open.values()))
+    def all(self) -> list[Connection]:
+        return list(self._open.values())
 
     async def post(self, connection_id: str, data: bytes) -> None:
         connection = self.get(connection_id)

@@ -59,7 +59,7 @@ class Gateway:
 
     @property
     def connection_ids(self) -> list[str]:
-        return [connection.id for connection in self._connections if connection.socket is not None]
+        return [connection.id for connection in self._connections.all()]
 
     async def invoke(self, function: str, payload: bytes) -> Result:
         """Calls a function by logical id, name or ARN and waits for its answer."""

@@ -1,5 +1,6 @@
 """The HTTP port: @connections, the Lambda Invoke API and, if asked for, static files."""
 
+import base64
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -75,7 +76,7 @@ class Management:
             json.loads(payload)
         except (ValueError, RecursionError) as error:
             raise BadRequest("The payload is not JSON.") from error
-        invocation = Invocation(payload=payload, client_context=None)
+        invocation = Invocation(payload=payload, client_context=_client_context(request))
         headers = {"x-amzn-RequestId": invocation.request_id, "X-Amz-Executed-Version": "$LATEST"}
         match request.headers.get("X-Amz-Invocation-Type", "RequestResponse"):
             case "Event":
@@ -99,6 +100,14 @@ def _check_signed(request: web.Request) -> None:
     itself is not checked."""
     if not request.headers.get("Authorization", "").startswith("AWS4-"):
         raise Forbidden("Missing Authentication Token")
+
+
+def _client_context(request: web.Request) -> str | None:
+    encoded = request.headers.get("X-Amz-Client-Context")
+    try:
+        return base64.b64decode(encoded, validate=True).decode() if encoded else None
+    except ValueError as error:
+        raise BadRequest("X-Amz-Client-Context is not base64 of UTF-8.") from error
 
 
 def _iso(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """The WebSocket port: handshakes, messages, limits and the end of connections."""
 
+import asyncio
 import http
 import json
 import logging
@@ -49,6 +50,8 @@ class WebSocketSide:
         self._functions = functions
         self._integrations = integrations
         self._tasks = Tasks()
+        self._farewells = Tasks()
+        self._running: set[asyncio.Task[None] | None] = set()
         self._events: Events
         self._server: Server
 
@@ -74,11 +77,13 @@ class WebSocketSide:
         self._events = events
 
     async def close(self) -> None:
-        self._server.close(code=1001, reason="Going away")
-        for connection in self._connections:
-            if connection.socket is not None:
-                await connection.close(*GOING_AWAY)
-        await self._tasks.finish(self._config.shutdown_grace)
+        """Says good-bye to every client and lets $disconnect handlers end, but nothing else."""
+        self._server.close(True, *GOING_AWAY)
+        running = [task for task in self._running if task is not None]
+        if running:
+            await asyncio.wait(running, timeout=self._config.shutdown_grace)
+        await self._farewells.finish(self._config.shutdown_grace)
+        await self._farewells.cancel()
         await self._tasks.cancel()
 
     async def closed(self) -> None:
@@ -94,11 +99,9 @@ class WebSocketSide:
         if urlsplit(request.path).path.strip("/") != self._api.stage:
             return _refusal(403, "Forbidden")
         connection = self._arriving(socket, request)
-        self._connections.add(connection)
         try:
             answer = await self._connect(connection, request)
         except (Refused, IntegrationFailed) as error:
-            self._connections.remove(connection)
             return _refusal(error.status, str(error), connection.id)
         for name, value in answer.headers.items():
             if name.lower() not in RESERVED:
@@ -107,7 +110,7 @@ class WebSocketSide:
             assert isinstance(socket, Socket)  # noqa: S101 - create_connection makes them
             socket.peer = connection
         else:  # the client did not wait
-            await self._leave(connection, *ABNORMAL)
+            self._leave(connection, *ABNORMAL)
         return None
 
     def _arriving(self, socket: ServerConnection, request: Request) -> Connection:
@@ -132,7 +135,7 @@ class WebSocketSide:
             event = self._events.connect(connection, request, request_id)
         answer = await self._integrations.call(route, event)
         if not 200 <= answer.status < 300:
-            raise IntegrationFailed(http.HTTPStatus(answer.status).phrase, answer.status)
+            raise IntegrationFailed(_phrase(answer.status), answer.status)
         return answer
 
     def _arn(self, route: str) -> str:
@@ -147,13 +150,16 @@ class WebSocketSide:
         assert isinstance(socket, Socket)  # noqa: S101 - create_connection makes them
         connection = socket.peer
         assert connection is not None  # noqa: S101 - set by _admit
+        self._running.add(task := asyncio.current_task())
+        self._connections.add(connection)
         connection.open(socket)
         guard = self._tasks.start(self._end_in_time(connection))
         try:
             await self._receive(connection, socket)
         finally:
             guard.cancel()
-            await self._leave(connection, *_ending(socket))
+            self._leave(connection, *_ending(socket))
+            self._running.discard(task)
 
     async def _receive(self, connection: Connection, socket: Socket) -> None:
         try:
@@ -206,11 +212,11 @@ class WebSocketSide:
             await self._clock.sleep(remaining)
         await connection.close(*GOING_AWAY)
 
-    async def _leave(self, connection: Connection, code: int, reason: str) -> None:
+    def _leave(self, connection: Connection, code: int, reason: str) -> None:
         self._connections.remove(connection)
         if route := self._api.routes.get(DISCONNECT):
             event = self._events.disconnect(connection, code, reason, new_id())
-            self._tasks.start(self._farewell(route, event))
+            self._farewells.start(self._farewell(route, event))
 
     async def _farewell(self, route: Route, event: Event) -> None:
         try:
@@ -247,8 +253,11 @@ def _refusal(status: int, message: str, connection_id: str | None = None) -> Res
     headers = Headers(
         {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
     )
+    return Response(status, _phrase(status), headers, content)
+
+
+def _phrase(status: int) -> str:
     try:
-        phrase = http.HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "Refused"
-    return Response(status, phrase, headers, content)
+        return http.HTTPStatus(status).phrase
+    except ValueError:  # a function may answer with a status of its own
+        return "Refused"

@@ -17,6 +17,7 @@ from local.gateway.runtime.server import RuntimeServer
 LAUNCH = Path(__file__).with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
+PAUSE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class Child:
                 stderr=asyncio.subprocess.STDOUT,
                 process_group=0,  # so that what the handler starts is stopped and ended with it
             )
-        except OSError:
+        except BaseException:
             await self._server.detach(self._port)
             raise
         self._reader = self._tasks.start(self._forward_output())
@@ -114,7 +115,7 @@ class Child:
         )
 
     async def run(self, invocation: Invocation) -> Result:
-        """The event's outcome; the process is not ready for another before `settle`."""
+        """The event's outcome; the process is ready for another once `settle` says so."""
         event = self._current = _Event(invocation)
         self._ready.clear()
         self._inbox.put_nowait(event)
@@ -127,22 +128,29 @@ class Child:
         if not await done_within(self._clock, timeout, event.outcome):
             self.kill()
             event.end(_timed_out(invocation, timeout))
+        # The process asks for the next event about a millisecond after its answer. Without this pause a
+        # client that answers an answer would start a second process.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ready.wait(), PAUSE if self.alive else 0)
         return event.outcome.result()
 
     async def settle(self) -> bool:
         """Waits until the process asks for the next event, as it does right after its answer; False when
         it ended instead or never asked."""
-        ready = asyncio.ensure_future(self._ready.wait())
-        try:
-            waiting = asyncio.ensure_future(asyncio.wait({ready, self.exited}, return_when="FIRST_COMPLETED"))
-            await done_within(self._clock, self._start.function.timeout, waiting)
-            waiting.cancel()
-        finally:
-            ready.cancel()
+        if not self._ready.is_set():
+            await self._wait_until_ready()
         self._current = None
         if not self._ready.is_set():
             self.kill()
         return self.alive
+
+    async def _wait_until_ready(self) -> None:
+        ready = asyncio.ensure_future(self._ready.wait())
+        self.exited.add_done_callback(lambda _: ready.cancel())
+        try:
+            await done_within(self._clock, self._start.function.timeout, ready)
+        finally:
+            ready.cancel()
 
     def kill(self) -> None:
         self._killed = True
@@ -163,6 +171,7 @@ class Child:
         event = await self._inbox.get()
         if event is None:
             return None
+        self._ready.clear()
         self._thaw()
         event.begin()
         function = self._start.function

@@ -66,6 +66,9 @@ class Pool:
                 return child
         child = self._make()
         await child.start()
+        if self._closing:
+            await child.close()
+            raise OSError("the gateway is closing")
         self._children.add(child)
         child.exited.add_done_callback(lambda _: self._children.discard(child))
         return child

@@ -21,17 +21,19 @@ def read_functions(
 ) -> dict[str, Function]:
     defaults = (document.get("Globals") or {}).get("Function") or {}
     asynchronous = _asynchronous_settings(resolver)
-    return {
-        logical_id: _Reader(
-            logical_id,
-            merge(defaults, resource.get("Properties") or {}),
-            resolver,
-            folder,
-            notice,
-        ).read(asynchronous.get(logical_id, {}))
-        for logical_id, resource in resolver.resources.items()
-        if resource.get("Type") == FUNCTION
-    }
+    functions = {}
+    left_out: dict[str, list[str]] = {}
+    for logical_id, resource in resolver.resources.items():
+        if resource.get("Type") == FUNCTION:
+            properties = merge(defaults, resource.get("Properties") or {})
+            reader = _Reader(logical_id, properties, resolver, folder, notice)
+            functions[logical_id] = reader.read(asynchronous.get(logical_id, {}))
+            for reason in reader.left_out:
+                left_out.setdefault(reason, []).append(logical_id)
+    for reason, names in left_out.items():
+        # Globals give the same variable to every function: one line, not one a function.
+        notice(f"{reason} (function {', '.join(names)}).")
+    return functions
 
 
 def merge(defaults: Any, own: Any) -> Any:
@@ -69,6 +71,7 @@ class _Reader:
         self._resolver = resolver
         self._folder = folder
         self._notice = notice
+        self.left_out: list[str] = []
 
     def read(self, asynchronous: Mapping[str, Any]) -> Function:
         runtime = self._runtime()
@@ -153,7 +156,7 @@ class _Reader:
             try:
                 resolved = self._resolver.resolve(value)
             except Unresolved as error:
-                self._notice(f"{self._id} runs without the variable {name}: {error}.")
+                self.left_out.append(f"The variable {name} is left out: {error}")
                 continue
             if resolved is not NO_VALUE:
                 yield name, str(resolved).lower() if isinstance(resolved, bool) else str(resolved)

@@ -64,7 +64,7 @@ class Running:
 async def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
     """A bounded wait for something that another process or task does."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - other processes set no asyncio events
             await asyncio.sleep(0.01)
 
 
