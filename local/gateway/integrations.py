@@ -111,6 +111,8 @@ class Integrations:
         if not await done_within(self._clock, timeout, task):
             log.warning("%s did not answer within %g s", integration.function, timeout)
             raise IntegrationFailed("Endpoint request timed out", 504)
+        if task.cancelled():  # the gateway is closing
+            raise IntegrationFailed("Service unavailable", 503)
         result = task.result()
         if result.error is not None:
             raise IntegrationFailed("Internal server error", 502)

@@ -230,7 +230,8 @@ async def test_closing_the_gateway_does_not_wait_for_busy_functions(start: Start
         await running.wait_for_events("WorkFunction")
         waiting = asyncio.ensure_future(running.socket("?post=1"))
         await until(lambda: len(running.children("ConnectFunction")) == 1)
-    await asyncio.gather(waiting, return_exceptions=True)
+    with pytest.raises(InvalidStatus):
+        await waiting
     await closed(socket)
 
 

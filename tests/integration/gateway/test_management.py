@@ -156,9 +156,8 @@ async def test_static_files_with_strict_headers(start: Start, page: Path) -> Non
 async def test_headers_of_static_files_may_be_replaced(start: Start, page: Path) -> None:
     headers = {"Content-Security-Policy": "connect-src {websocket} {http}", "Referrer-Policy": None}
     site = StaticSite(folder=page, headers=headers)
-    async with start(static=site) as running, aiohttp.ClientSession() as http:
-        async with http.get(running.gateway.http_url + "/") as response:
-            socket = running.gateway.websocket_url.rpartition("/")[0]
-            expected = f"connect-src {socket} {running.gateway.http_url}"
-            assert response.headers["Content-Security-Policy"] == expected
-            assert "Referrer-Policy" not in response.headers
+    async with start(static=site) as running, aiohttp.request("GET", running.gateway.http_url) as response:
+        socket = running.gateway.websocket_url.rpartition("/")[0]
+        expected = f"connect-src {socket} {running.gateway.http_url}"
+        assert response.headers["Content-Security-Policy"] == expected
+        assert "Referrer-Policy" not in response.headers
