@@ -42,7 +42,7 @@ class StaticFiles:
         }
 
     async def _config(self, _: web.Request) -> web.Response:
-        return web.json_response({"websocketUrl": self._websocket_url}, headers=self._headers)
+        return web.json_response({**self._site.config, "websocketUrl": self._websocket_url}, headers=self._headers)
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         path = self._find(request.match_info["path"])
