@@ -24,14 +24,15 @@ CREATE TABLE orders (
   amount_cents INTEGER NOT NULL, currency CHAR(3) NOT NULL, created_at DATETIME NOT NULL,
   updated_at DATETIME NOT NULL);
 CREATE TABLE payments (
-  payment_id VARCHAR(16) PRIMARY KEY, order_id VARCHAR(16) NOT NULL REFERENCES orders, status VARCHAR(16) NOT NULL,
-  attempts INTEGER NOT NULL, amount_cents INTEGER NOT NULL, created_at DATETIME NOT NULL);
+  payment_id VARCHAR(16) PRIMARY KEY, order_id VARCHAR(16) NOT NULL REFERENCES orders,
+  status VARCHAR(16) NOT NULL, attempts INTEGER NOT NULL, amount_cents INTEGER NOT NULL, created_at DATETIME NOT NULL);
 CREATE TABLE reservations (
   reservation_id VARCHAR(16) PRIMARY KEY, order_id VARCHAR(16) NOT NULL REFERENCES orders,
   sku VARCHAR(16) NOT NULL REFERENCES stock, units INTEGER NOT NULL, status VARCHAR(16) NOT NULL,
   created_at DATETIME NOT NULL, expires_at DATETIME NOT NULL);
 CREATE TABLE stock (
-  sku VARCHAR(16) PRIMARY KEY, name VARCHAR(64) NOT NULL, on_hand INTEGER NOT NULL, reserved INTEGER NOT NULL);
+  sku VARCHAR(16) PRIMARY KEY, name VARCHAR(64) NOT NULL, on_hand INTEGER NOT NULL,
+  reserved INTEGER NOT NULL);
 CREATE TABLE config_change (
   change_id VARCHAR(16) PRIMARY KEY, service VARCHAR(32) NOT NULL, setting VARCHAR(64) NOT NULL,
   old_value VARCHAR(64) NOT NULL, new_value VARCHAR(64) NOT NULL, changed_by VARCHAR(32) NOT NULL,

@@ -1,4 +1,4 @@
-"""`python -m local.demo.make DIR`: writes the demo incident's logs, database, runbooks and `evidence.toml`."""
+"""`python -m local.demo.make DIR`: writes the demo incident: logs, database, runbooks."""
 
 import argparse
 import gzip

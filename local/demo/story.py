@@ -1,4 +1,4 @@
-"""What happens in the demo: every order of the day and how it ended. Logs and database are both told from this."""
+"""What happens in the demo: every order of the day and how it ended. Logs and database tell this."""
 
 import random
 from collections.abc import Iterator
