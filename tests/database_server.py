@@ -63,6 +63,16 @@ class DatabaseServer:
             for statement in statements:
                 connection.execute(text(statement))
 
+    def empty(self, url: str) -> None:
+        """Deletes every row of a migrated database but its revision: far faster than a new one."""
+        engine = create_engine(url, poolclass=NullPool)
+        with engine.begin() as connection:
+            # Tables come in the order of their names, not of their foreign keys.
+            connection.exec_driver_sql("SET foreign_key_checks = 0")
+            for table in connection.execute(text("SHOW TABLES")).scalars().all():
+                if table != "alembic_version":
+                    connection.exec_driver_sql(f"DELETE FROM `{table}`")
+
     @contextmanager
     def new_database(self) -> Iterator[str]:
         """The DSN of a fresh, empty database, which is dropped at the end.
