@@ -1,7 +1,7 @@
 """What every knowledge index does: the fake, SQLite and a MySQL-compatible server alike."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -28,8 +28,12 @@ ENGINES = ["fake", "sqlite", "mysql"]
 @pytest.fixture(params=ENGINES)
 def fill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fill]:
     """Makes an index of the given Markdown files, by name."""
-    with _filler(request, tmp_path) as filler:
-        yield filler
+    if request.param == "fake":
+        yield _fake
+        return
+    database = Database(request.getfixturevalue(f"{request.param}_database"))
+    yield lambda files: _ingested(database, files, tmp_path / "documents")
+    database.close()
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -37,31 +41,19 @@ def index(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KnowledgeIndex]:
     """An index of RUNBOOKS, the same for all tests that only read it."""
-    with _filler(request, tmp_path_factory.mktemp("index")) as filler:
-        yield filler(RUNBOOKS)
-
-
-@contextmanager
-def _filler(request: pytest.FixtureRequest, folder: Path) -> Iterator[Fill]:
-    if request.param == "fake":
-        yield _fake
-    elif request.param == "sqlite":
-        with _migrated(f"sqlite:///{folder / 'test.db'}") as database:
-            yield lambda files: _ingested(database, files, folder / "documents")
-    else:
-        server: DatabaseServer = request.getfixturevalue("mysql_server")
-        with server.new_database() as url, _migrated(url) as database:
-            yield lambda files: _ingested(database, files, folder / "documents")
-
-
-@contextmanager
-def _migrated(url: str) -> Iterator[Database]:
-    database = Database(url)
-    try:
+    folder = tmp_path_factory.mktemp("index")
+    with ExitStack() as ending:
+        if request.param == "fake":
+            yield _fake(RUNBOOKS)
+            return
+        url = f"sqlite:///{folder / 'index.db'}"
+        if request.param == "mysql":
+            server: DatabaseServer = request.getfixturevalue("mysql_server")
+            url = ending.enter_context(server.new_database())
+        database = Database(url)
+        ending.callback(database.close)
         upgrade(database.engine)
-        yield database
-    finally:
-        database.close()
+        yield _ingested(database, RUNBOOKS, folder / "documents")
 
 
 def _fake(files: Files) -> KnowledgeIndex:

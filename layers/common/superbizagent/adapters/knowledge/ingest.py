@@ -77,7 +77,7 @@ class KnowledgeIngest:
         statement = select(document.c.source, document.c.digest).where(document.c.collection == collection)
 
         def unit(connection: Connection) -> Mapping[str, str]:
-            return dict(connection.execute(statement).tuples())
+            return {row.source: row.digest for row in connection.execute(statement)}
 
         return self._database.run(unit, writes=False)
 

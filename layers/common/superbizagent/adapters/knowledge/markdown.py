@@ -10,7 +10,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from superbizagent.adapters.knowledge.front_matter import split_front_matter
 from superbizagent.adapters.knowledge.passages import Document, Passage, passage_id
-from superbizagent.adapters.knowledge.plain_text import block_text, heading_text, in_pieces
+from superbizagent.adapters.knowledge.plain_text import RAW_ROW, block_text, heading_text, in_pieces
 from superbizagent.domain.text import bound_characters, fold_whitespace
 
 PASSAGE_CHARACTERS = 1_500
@@ -60,6 +60,10 @@ def _parsed(body: str) -> SyntaxTreeNode:
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         # The parser drops what is nested deeper; as one block of code, nothing is lost.
         tokens = _parser.parse(f"{_LONG_FENCE}\n{body}\n{_LONG_FENCE}")
+    lines = body.split("\n")
+    for token in tokens:
+        if token.type == "tr_open" and token.map:
+            token.meta[RAW_ROW] = lines[token.map[0]]
     return SyntaxTreeNode(tokens)
 
 

@@ -23,6 +23,10 @@ _BREAKING = {"br", "p", "div", "li", "tr", "summary", "dt", "dd", "h1", "h2", "h
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 _HEADING_ATTRIBUTES = re.compile(r"\s*\{[#.][^{}]*\}\s*$")
 
+RAW_ROW = "row"
+"""Under this key, a table row's `meta` has its source: the parser drops what is in a cell too many."""
+
+_CELL_END = re.compile(r"(?<!\\)\|")
 _CODE_INDENT = "    "
 
 
@@ -92,6 +96,9 @@ def _list_text(node: SyntaxTreeNode) -> str:
 
 
 def _row_text(row: SyntaxTreeNode) -> str:
+    raw = str(row.meta.get(RAW_ROW, "")).strip().removeprefix("|").removesuffix("|")
+    if len(_CELL_END.findall(raw)) >= len(row.children):
+        return raw.strip()
     return " | ".join(fold_whitespace(_inline_children(cell)) for cell in row.children)
 
 
