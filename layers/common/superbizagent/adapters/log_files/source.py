@@ -29,6 +29,7 @@ from superbizagent.adapters.log_files.spans import (
     parse_offset,
 )
 from superbizagent.adapters.log_files.timestamps import TimestampReader, micros_of
+from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Evidence, LogLevel, QueryLogs
 from superbizagent.errors import (
     ConfigurationError,
@@ -272,9 +273,7 @@ class _Search:
 async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
     """Runs `work` in a worker thread; cancelling the wait makes the function it is given return true."""
     flag = threading.Event()
-    future = asyncio.get_running_loop().run_in_executor(None, work, flag.is_set)
-    # A result or error that comes after cancellation is nobody's.
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    future = in_thread(lambda: work(flag.is_set), "log-files")
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
