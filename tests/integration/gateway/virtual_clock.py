@@ -25,6 +25,7 @@ class VirtualClock:
 
     async def advance(self, seconds: float) -> None:
         """Wakes sleepers in the order of their times and lets each do what it does next."""
+        await _let_others_run()  # so that what was started before starts now
         target = self._now + seconds
         while True:
             due = min(
