@@ -1,0 +1,183 @@
+"""Units of work: each in a worker thread, with a connection of its own, committed whole or not at all."""
+
+import asyncio
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from superbizagent.adapters.store.engine import (
+    BEGIN_IMMEDIATE,
+    PasswordProvider,
+    Timeouts,
+    build_engine,
+    normalised,
+)
+from superbizagent.errors import ConfigurationError, StoreError, SuperBizAgentError
+
+T = TypeVar("T")
+Unit = Callable[[Connection], T]
+
+ATTEMPTS = 4
+FIRST_PAUSE = 0.05
+
+_TRANSIENT_MYSQL = frozenset(
+    {
+        1040,  # too many connections
+        1205,  # lock wait timeout; rolls back the statement only, so the unit has to be rolled back by us
+        1213,  # deadlock
+        2006,  # server has gone away
+        2013,  # lost connection during query
+        1062,  # duplicate key: another unit stored it first, and from its start this one will find it
+    }
+)
+_TRANSIENT_SQLITE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_DUPLICATE_SQLITE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+
+
+class Database:
+    """A database by its URL (mysql, mariadb or sqlite); connects on first use. Safe in threads and tasks.
+
+    At most `pool_size + max_overflow` units run at once; further ones wait. `ca_file` makes TLS with
+    a checked certificate mandatory; `password`, called for each new connection, needs it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ca_file: str | None = None,
+        password: PasswordProvider | None = None,
+        pool_size: int = 4,
+        max_overflow: int = 4,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        if password is not None and ca_file is None:
+            raise ConfigurationError(
+                "a database token may travel over verified TLS only: a CA file is needed"
+            )
+        self._url = normalised(url)
+        self._ca_file = ca_file
+        self._password = password
+        self._pool_size = pool_size
+        self._max_overflow = max_overflow
+        self._timeouts = timeouts or Timeouts()
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, built on first use; for migrations and for adapters that share the database."""
+        with self._lock:
+            self._refuse_closed()
+            if self._engine is None:
+                self._engine = build_engine(
+                    self._url,
+                    pool_size=self._pool_size,
+                    max_overflow=self._max_overflow,
+                    timeouts=self._timeouts,
+                    ca_file=self._ca_file,
+                    password=self._password,
+                )
+            return self._engine
+
+    async def read(self, unit: Unit[T]) -> T:
+        """Runs a unit that only reads. Raises what the unit raises of ours, and StoreError."""
+        return await self._in_thread(unit, writes=False)
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Runs a unit that writes, committed when it returns and rolled back when it raises.
+
+        A unit may run several times: it is repeated from its start, in a new transaction, after a
+        transient failure. One of these is a connection lost in mid-commit, when the first try may
+        have been stored; units have to recognise their own work.
+        """
+        return await self._in_thread(unit, writes=True)
+
+    def run(self, unit: Unit[T], *, writes: bool) -> T:
+        """The same in the calling thread."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._attempt(unit, writes)
+            except SuperBizAgentError:
+                raise
+            except (SQLAlchemyError, ValueError) as error:
+                if attempt == ATTEMPTS or not _transient(error):
+                    raise StoreError(_description(error)) from error
+            # Two units that collided must not do so again in step.
+            time.sleep(FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
+        raise AssertionError
+
+    def close(self) -> None:
+        """Waits for units under way, which time limits bound, and closes all connections."""
+        with self._lock:
+            self._closed = True
+            threads, engine = self._threads, self._engine
+            self._threads = self._engine = None
+        if threads is not None:
+            threads.shutdown(wait=True)
+        if engine is not None:
+            engine.dispose()
+
+    async def _in_thread(self, unit: Unit[T], *, writes: bool) -> T:
+        # When the wait is cancelled the thread goes on alone to its commit or rollback: only then does
+        # the connection go back to the pool, so nobody else can read the answer meant for this unit.
+        loop = asyncio.get_running_loop()
+        threads = self._executor()
+        try:
+            waiting = loop.run_in_executor(threads, lambda: self.run(unit, writes=writes))
+        except RuntimeError as error:
+            raise StoreError("the database was closed a moment ago") from error
+        return await waiting
+
+    def _attempt(self, unit: Unit[T], writes: bool) -> T:
+        with self.engine.connect() as connection:
+            if writes:
+                connection.execution_options(**{BEGIN_IMMEDIATE: True})
+            transaction = connection.begin()
+            result = unit(connection)
+            transaction.commit()
+            return result
+
+    def _executor(self) -> ThreadPoolExecutor:
+        with self._lock:
+            self._refuse_closed()
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._pool_size + self._max_overflow, "store")
+            return self._threads
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreError("the database is closed")
+
+
+def _transient(error: Exception) -> bool:
+    """Whether the unit may succeed from its start; so may one that lost a race for a unique key."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", 0)
+        # The low byte is the primary code; BUSY_SNAPSHOT and its like are kinds of BUSY.
+        return code & 0xFF in _TRANSIENT_SQLITE or code in _DUPLICATE_SQLITE
+    return error.connection_invalidated or _mysql_code(error) in _TRANSIENT_MYSQL
+
+
+def _mysql_code(error: DBAPIError) -> int | None:
+    arguments = getattr(error.orig, "args", ())
+    return arguments[0] if arguments and isinstance(arguments[0], int) else None
+
+
+def _description(error: Exception) -> str:
+    """Class and code only: the server's text may quote values."""
+    if not isinstance(error, DBAPIError):
+        return type(error).__name__
+    code = getattr(error.orig, "sqlite_errorname", None) or _mysql_code(error)
+    return f"{type(error.orig).__name__} {code}"

@@ -1,0 +1,150 @@
+"""How connections are made: the same session settings on every server, whatever its defaults are."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from superbizagent.errors import ConfigurationError, StoreError
+
+BEGIN_IMMEDIATE = "superbizagent_begin_immediate"
+"""Execution option of a unit that writes: SQLite then takes its write lock first. A read that turns
+into a write in mid-transaction fails at once when another process has written in between."""
+
+_SQL_MODE = (
+    "STRICT_TRANS_TABLES,ONLY_FULL_GROUP_BY,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+)
+
+PasswordProvider = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """All in seconds. `lock` is shorter than `read`: a lock wait has to end as one, not as a lost server.
+
+    `recycle` is below the shortest idle limit between here and a database (350 s in AWS's network),
+    because a connection that was frozen along with its process may have been dropped without a word.
+    """
+
+    connect: int = 5
+    read: int = 10
+    write: int = 10
+    lock: int = 4
+    recycle: int = 280
+
+
+def normalised(url: str) -> URL:
+    """`url` for the one driver of its kind that we ship; raises ConfigurationError."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Not chained: the message would repeat the URL with its password.
+        raise ConfigurationError("the database URL can't be read") from None
+    backend = parsed.get_backend_name()
+    if backend in ("mysql", "mariadb"):
+        return parsed.set(drivername="mysql+pymysql")
+    if backend != "sqlite":
+        raise ConfigurationError(
+            f"no database of kind {backend} is supported, only mysql, mariadb and sqlite"
+        )
+    if not parsed.database or ":memory:" in parsed.database or "mode=memory" in parsed.database:
+        raise ConfigurationError("SQLite needs a file: an in-memory database belongs to one connection only")
+    return parsed.set(drivername="sqlite+pysqlite")
+
+
+def build_engine(
+    url: URL,
+    *,
+    pool_size: int,
+    max_overflow: int,
+    timeouts: Timeouts,
+    ca_file: str | None,
+    password: PasswordProvider | None,
+) -> Engine:
+    mysql = url.get_backend_name() == "mysql"
+    options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if mysql else {}
+    engine = create_engine(
+        url,
+        connect_args=_mysql_arguments(timeouts, ca_file) if mysql else _sqlite_arguments(timeouts),
+        pool_size=pool_size,
+        max_overflow=max_overflow,
+        pool_timeout=timeouts.connect,
+        pool_recycle=timeouts.recycle,
+        pool_pre_ping=True,
+        # Parameters hold questions and answers; an error's text may reach a log.
+        hide_parameters=True,
+        json_serializer=_dump_json,
+        json_deserializer=_load_json,
+        **options,
+    )
+    if not mysql:
+        _prepare_sqlite(engine, timeouts)
+    elif password is not None:
+        _provide_password(engine, password)
+    return engine
+
+
+def _mysql_arguments(timeouts: Timeouts, ca_file: str | None) -> dict[str, Any]:
+    """Given to the driver by code, so that they win over whatever the URL says or leaves out."""
+    arguments: dict[str, Any] = {
+        "charset": "utf8mb4",
+        "connect_timeout": timeouts.connect,
+        "read_timeout": timeouts.read,
+        "write_timeout": timeouts.write,
+        "init_command": (
+            f"SET time_zone = '+00:00', sql_mode = '{_SQL_MODE}', innodb_lock_wait_timeout = {timeouts.lock}"
+        ),
+    }
+    if ca_file is not None:
+        # With a CA the driver checks certificate and host name, and refuses a server without TLS.
+        arguments["ssl"] = {"ca": ca_file}
+    return arguments
+
+
+def _sqlite_arguments(timeouts: Timeouts) -> dict[str, Any]:
+    # Without an isolation level the driver starts no transactions of its own accord; ours begin below.
+    return {"timeout": timeouts.lock, "isolation_level": None, "check_same_thread": False}
+
+
+def _prepare_sqlite(engine: Engine, timeouts: Timeouts) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        # The wait comes first: turning to WAL needs a lock that another process may hold.
+        connection.execute(f"PRAGMA busy_timeout = {timeouts.lock * 1000}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get(BEGIN_IMMEDIATE)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _provide_password(engine: Engine, password: PasswordProvider) -> None:
+    """A fresh password for each physical connection: an IAM token is good for 15 minutes only."""
+
+    @event.listens_for(engine, "do_connect")
+    def provide(_dialect: object, _record: object, _arguments: object, parameters: dict[str, Any]) -> None:
+        try:
+            parameters["password"] = password()
+        except Exception as error:
+            raise StoreError("no password for the database could be had") from error
+
+
+def _dump_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _load_json(text: str | bytes) -> object:
+    """None for text that is no JSON: one damaged value must not make its whole row unreadable."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
