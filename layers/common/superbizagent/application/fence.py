@@ -27,7 +27,11 @@ class Fence:
         return RULE.format(marker=self.marker)
 
     def wrap(self, data: str) -> str:
-        return f"<<<{self.marker}\n{data.replace(self.marker, 'data')}\n{self.marker}>>>"
+        return f"<<<{self.marker}\n{self._without_marker(data)}\n{self.marker}>>>"
+
+    def _without_marker(self, data: str) -> str:
+        # The replacement is no part of a marker: what is left around it can't form a new one.
+        return data.replace(self.marker, "[marker]")
 
     def observation(self, observation: Observation) -> str:
         """An observation as a model sees it: never the raw result (DIAG-2)."""
@@ -38,8 +42,10 @@ class Fence:
         ]
         if observation.error_code:
             lines.append(f"error: {observation.error_code}")
-        lines.append(f"arguments: {observation.arguments.replace(self.marker, 'data')}")
+        lines.append(f"arguments: {observation.arguments}")
         if observation.coverage is not None:
             lines.append(f"coverage: {observation.coverage.model_dump_json(exclude_none=True)}")
+        # Arguments and notes may repeat outside text: each keeps to its line, and none closes the block.
+        lines = [self._without_marker(" ".join(line.splitlines())) for line in lines]
         lines.append(self.wrap(observation.projection))
         return "\n".join(lines)
