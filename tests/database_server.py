@@ -92,7 +92,7 @@ def database_server() -> Iterator[DatabaseServer]:
     """The given server, or a private one for as long as the context lasts."""
     given = os.environ.get(GIVEN_URL)  # noqa: TID251 - the suite's own switch, no setting of the product
     if given:
-        yield DatabaseServer(make_url(given).set(drivername="mysql+pymysql", database=None), private=False)
+        yield DatabaseServer(make_url(given).set(drivername="mysql+pymysql", database=""), private=False)
         return
     program = find_program() or install()
     if program is None:
