@@ -17,7 +17,7 @@ from sqlalchemy import Engine, inspect, text
 
 from migrations.__main__ import main
 from migrations.comparison import compare_type
-from migrations.run import LOCK_NAME, config, current, downgrade, upgrade
+from migrations.run import config, current, downgrade, lock_name, upgrade
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlHistory, SqlRunStore, metadata
 from superbizagent.domain.run import Intent, RunStatus
 from superbizagent.errors import ConfigurationError, RunNotFound, SessionBusy, StoreError
@@ -219,14 +219,15 @@ def test_processes_that_migrate_at_once_take_turns(tmp_path: Path) -> None:
 @pytest.mark.spec("STORE-1")
 def test_a_migration_waits_for_the_one_before(new_mysql_database: str) -> None:
     database = Database(new_mysql_database)
+    lock = {"name": lock_name(database.engine)}
     waiting = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK%'"
     with ThreadPoolExecutor(1) as threads, database.engine.connect() as other:
-        other.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": LOCK_NAME})
+        other.execute(text("SELECT GET_LOCK(:name, 0)"), lock)
         migration = threads.submit(upgrade, database.engine)
         while not _rows(database.engine, waiting):
             assert not migration.done()
         assert current(database.engine) is None
-        other.execute(text("DO RELEASE_LOCK(:name)"), {"name": LOCK_NAME})
+        other.execute(text("DO RELEASE_LOCK(:name)"), lock)
         migration.result(timeout=30)
     assert current(database.engine) == "V013"
     database.close()
