@@ -17,7 +17,7 @@ from local.gateway.runtime.server import RuntimeServer
 LAUNCH = Path(__file__).with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
-PAUSE = 0.05
+PAUSE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,6 +65,7 @@ async def test_both_runtime_clients_run_the_same_handlers(start: Start, own_runt
         assert (await ask(socket, "work"))["pid"] == first["pid"]
         assert (await ask(socket, "work", do="fail"))["message"] == "Internal server error"
         # A handler that raises leaves its process in place.
+        await until(lambda: running.children("WorkFunction")[0].state == "idle")
         assert (await ask(socket, "work"))["pid"] == first["pid"]
         assert (await ask(socket, "broken"))["message"] == "Internal server error"
         context = running.recorded("WorkFunction")[0]["context"]
