@@ -4,12 +4,9 @@ import argparse
 import os
 import sys
 
-from migrations.run import current, downgrade, upgrade
-from superbizagent.adapters.store import Database, Timeouts
+from migrations.run import TIMEOUTS, current, downgrade, upgrade
+from superbizagent.adapters.store import Database
 from superbizagent.errors import SuperBizAgentError
-
-# Rebuilding a large table takes its time, and another session's long query delays it.
-DDL_TIMEOUTS = Timeouts(read=900, write=900, lock=60)
 
 
 def main(arguments: list[str]) -> int:
@@ -19,9 +16,7 @@ def main(arguments: list[str]) -> int:
         print("Name the database with --url or in DATABASE_URL.", file=sys.stderr)
         return 2
     try:
-        return _execute(
-            options.command, getattr(options, "revision", ""), Database(url, timeouts=DDL_TIMEOUTS)
-        )
+        return _execute(options.command, getattr(options, "revision", ""), Database(url, timeouts=TIMEOUTS))
     except SuperBizAgentError as error:
         print(f"{error.code}: {error}", file=sys.stderr)
         return 1

@@ -1,5 +1,6 @@
 """Migrations by function call: one at a time per database, however many processes start at once."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,16 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from superbizagent.adapters.store import Timeouts
 from superbizagent.adapters.store.engine import BEGIN_IMMEDIATE
 from superbizagent.errors import ConfigurationError, StoreError
 
 LOCK_NAME = "superbizagent-migrations"
 LOCK_SECONDS = 60
+TIMEOUTS = Timeouts(read=900, write=900, lock=60)
+"""For the Database of a migration: rebuilding a large table takes its time."""
+# Alembic's environment is one global of the process.
+_alembic = threading.Lock()
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
@@ -45,7 +51,7 @@ def config(connection: Connection | None = None) -> Config:
 
 @contextmanager
 def _exclusive(engine: Engine) -> Iterator[Connection]:
-    with _translated(), engine.connect() as connection:
+    with _alembic, _translated(), engine.connect() as connection:
         # SQLite: its DDL is transactional, so one write transaction around everything is the lock.
         connection.execution_options(**{BEGIN_IMMEDIATE: True})
         if engine.dialect.name != "mysql":
