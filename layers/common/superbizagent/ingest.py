@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest
+from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest, check_folder
 from superbizagent.adapters.store import Database
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
 
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         folder = Path(options.folder).expanduser().resolve()
+        check_folder(folder)
         collection = _collection(options.collection, folder)
         url = options.url or default_url()
         return _ingest(url, folder, collection)
