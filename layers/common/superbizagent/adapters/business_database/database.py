@@ -81,11 +81,15 @@ class ReadOnlyDatabase:
         return "The tables are: " + "; ".join(_table_line(table, columns.get(table)) for table in read) + "."
 
     async def _known_columns(self) -> dict[str, tuple[Column, ...]]:
-        if self._columns is None:
-            self._columns = await in_thread(
-                lambda: self._driver.columns(tuple(self._tables)), "business-database-columns"
-            )
-        return self._columns
+        if self._columns is not None:
+            return self._columns
+        columns = await in_thread(
+            lambda: self._driver.columns(tuple(self._tables)), "business-database-columns"
+        )
+        # A table that is missing now may have been made by the next call.
+        if len(columns) == len(self._tables):
+            self._columns = columns
+        return columns
 
     def _evidence(self, fetched: Fetched, statement: CheckedStatement) -> Evidence:
         format_ = RowFormat.for_names(fetched.columns, self._limits.cell)

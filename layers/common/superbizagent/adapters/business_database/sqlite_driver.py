@@ -65,6 +65,10 @@ class SqliteDriver:
     def row_limit(self) -> int:
         return self._limits.rows
 
+    @property
+    def time_limit(self) -> float:
+        return self._limits.time
+
     def connect_guarded(self, stopped: threading.Event) -> sqlite3.Connection:
         """A connection on which only reads of the listed tables work."""
         connection = self._connect()
@@ -108,6 +112,16 @@ class SqliteExecution:
         self._stopped.set()
 
     def run(self) -> Fetched:
+        # SQLite has no time limit of its own; this is what a server's would be.
+        timer = threading.Timer(self._driver.time_limit, self._stopped.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._run()
+        finally:
+            timer.cancel()
+
+    def _run(self) -> Fetched:
         try:
             with closing(self._driver.connect_guarded(self._stopped)) as connection:
                 cursor = connection.execute(self._statement.text)
