@@ -53,27 +53,28 @@ async def test_limits_are_the_services(page: Page, server: ScriptedServer) -> No
     assert limits == [MAX_QUERY_CHARACTERS, MAX_QUERY_BYTES, MAX_FRAME_BYTES]
 
 
-@pytest.mark.parametrize(
-    ("lines", "quotes", "marked"),
-    [
-        (["a b c"], ["b"], ["b"]),
-        (["a  b", "c"], ["b c"], ["b", "c"]),
-        (["aXa"], ["x"], []),
-        (["aaa"], ["a", "aa"], ["aaa"]),
-        (["(a|b) .*"], [".*"], [".*"]),
-        (["超时 超时"], ["超时"], ["超时", "超时"]),
-        (["", "a"], ["", "  "], []),
-        ([], ["a"], []),
-        (["a"], ["a b"], []),
-    ],
-)
-async def test_quotes_are_found_as_the_guard_found_them(
-    page: Page, server: ScriptedServer, lines: list[str], quotes: list[str], marked: list[str]
-) -> None:
+QUOTES: list[tuple[list[str], list[str], list[str]]] = [
+    (["a b c"], ["b"], ["b"]),
+    (["a  b", "c"], ["b c"], ["b", "c"]),
+    (["aXa"], ["x"], []),
+    (["aaa"], ["a", "aa"], ["aaa"]),
+    (["(a|b) .*"], [".*"], [".*"]),
+    (["超时 超时"], ["超时"], ["超时", "超时"]),
+    (["", "a"], ["", "  "], []),
+    ([], ["a"], []),
+    (["a"], ["a b"], []),
+]
+
+
+async def test_quotes_are_found_as_the_guard_found_them(page: Page, server: ScriptedServer) -> None:
     await page.goto(server.url + "blank")
-    pieces = await page.evaluate(
-        """async ([lines, quotes]) => (await import('/view/highlight.js')).highlight(lines, quotes)""",
-        [lines, quotes],
+    found = await page.evaluate(
+        """async (cases) => {
+            const { highlight } = await import('/view/highlight.js');
+            return cases.map(([lines, quotes]) => highlight(lines, quotes));
+        }""",
+        [[lines, quotes] for lines, quotes, _ in QUOTES],
     )
-    assert ["".join(piece["text"] for piece in line) for line in pieces] == lines
-    assert [piece["text"] for line in pieces for piece in line if piece["marked"]] == marked
+    for (lines, _, marked), pieces in zip(QUOTES, found, strict=True):
+        assert ["".join(piece["text"] for piece in line) for line in pieces] == lines
+        assert [piece["text"] for line in pieces for piece in line if piece["marked"]] == marked
