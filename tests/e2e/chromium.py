@@ -43,9 +43,9 @@ def _install() -> str | None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return None
     print("Chromium is not installed: running `apt-get install chromium`, about 300 MB", flush=True)
-    steps = (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"])
-    for step in steps:
-        subprocess.run(step, check=False, env={"DEBIAN_FRONTEND": "noninteractive", "PATH": os.defpath})
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    for step in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+        subprocess.run([*apt, *step], check=False)
     return find()
 
 

@@ -47,47 +47,48 @@ async def advance(page: Page, seconds: int) -> None:
 
 
 async def test_delay_grows_to_a_cap_when_every_connection_is_dropped(
-    page: Page, server: ScriptedServer
+    clocked_page: Page, server: ScriptedServer
 ) -> None:  # P149
-    await page.clock.install()
-    await page.goto(server.url + "blank")
-    await page.evaluate(TRY, ["dropped", 1.0])
-    await advance(page, 600)
-    waits = await gaps(page)
+    await clocked_page.goto(server.url + "blank")
+    await clocked_page.evaluate(TRY, ["dropped", 1.0])
+    await advance(clocked_page, 600)
+    waits = await gaps(clocked_page)
     assert len(waits) >= 20
     for expected, waited in zip([1, 2, 4, 8, 16, 30, 30, 30], waits, strict=False):
         assert waited == pytest.approx(expected, abs=0.5)
     assert max(waits) < 31
 
 
-async def test_delay_starts_over_only_after_a_stable_period(page: Page, server: ScriptedServer) -> None:
-    await page.clock.install()
-    await page.goto(server.url + "blank")
-    await page.evaluate(TRY, ["dropped", 1.0])
-    await advance(page, 40)
-    await page.evaluate("window.fate = 'open'")
-    await advance(page, 80)
-    assert await page.evaluate("window.connection.state.name") == "open"
+async def test_delay_starts_over_only_after_a_stable_period(
+    clocked_page: Page, server: ScriptedServer
+) -> None:
+    await clocked_page.goto(server.url + "blank")
+    await clocked_page.evaluate(TRY, ["dropped", 1.0])
+    await advance(clocked_page, 40)
+    await clocked_page.evaluate("window.fate = 'open'")
+    await advance(clocked_page, 80)
+    assert await clocked_page.evaluate("window.connection.state.name") == "open"
 
-    await page.evaluate("window.fate = 'dropped'; window.socket.onclose({ code: 1001 })")
-    assert (await page.evaluate("window.states.at(-1)")) == {"name": "waiting", "delay": 1000}
-    await advance(page, 10)
-    delays = [state["delay"] for state in await page.evaluate("window.states") if state["name"] == "waiting"]
+    await clocked_page.evaluate("window.fate = 'dropped'; window.socket.onclose({ code: 1001 })")
+    assert (await clocked_page.evaluate("window.states.at(-1)")) == {"name": "waiting", "delay": 1000}
+    await advance(clocked_page, 10)
+    delays = [
+        state["delay"] for state in await clocked_page.evaluate("window.states") if state["name"] == "waiting"
+    ]
     assert delays[delays.index(30_000) + 1 :][:4] == [1_000, 2_000, 4_000, 8_000]
 
 
 async def test_refused_handshakes_end_in_a_stop_with_a_way_out(
-    page: Page, server: ScriptedServer
+    clocked_page: Page, server: ScriptedServer
 ) -> None:  # P149
-    await page.clock.install()
-    await page.goto(server.url + "blank")
-    await page.evaluate(TRY, ["refused", 0.0])
-    await advance(page, 300)
-    assert len(await page.evaluate("window.tries")) == 8
-    assert await page.evaluate("window.states.at(-1)") == {"name": "stopped", "reason": "unreachable"}
-    await page.evaluate("window.fate = 'open'; window.connection.retry()")
-    await advance(page, 10)
-    assert await page.evaluate("window.connection.state.name") == "open"
+    await clocked_page.goto(server.url + "blank")
+    await clocked_page.evaluate(TRY, ["refused", 0.0])
+    await advance(clocked_page, 300)
+    assert len(await clocked_page.evaluate("window.tries")) == 8
+    assert await clocked_page.evaluate("window.states.at(-1)") == {"name": "stopped", "reason": "unreachable"}
+    await clocked_page.evaluate("window.fate = 'open'; window.connection.retry()")
+    await advance(clocked_page, 10)
+    assert await clocked_page.evaluate("window.connection.state.name") == "open"
 
 
 async def test_a_hundred_pages_do_not_come_back_together(page: Page, server: ScriptedServer) -> None:  # P151
@@ -109,22 +110,21 @@ async def test_a_hundred_pages_do_not_come_back_together(page: Page, server: Scr
 
 
 async def test_page_stops_with_a_message_and_retries_on_demand(
-    page: Page, chat: Chat, server: ScriptedServer
+    clocked_page: Page, timed_chat: Chat, server: ScriptedServer
 ) -> None:
-    await page.clock.install()
     server.refusal = 401
-    await page.goto(server.url)
+    await clocked_page.goto(server.url)
     for _ in range(60):
-        await page.clock.run_for(5_000)
-        if await chat.connection.get_attribute("data-state") == "stopped":
+        await clocked_page.clock.run_for(5_000)
+        if await timed_chat.connection.get_attribute("data-state") == "stopped":
             break
-    await expect(chat.connection).to_contain_text("doesn’t accept your sign-in")
+    await expect(timed_chat.connection).to_contain_text("doesn’t accept your sign-in")
     tried = server.handshakes
-    await page.clock.run_for(120_000)
+    await clocked_page.clock.run_for(120_000)
     assert server.handshakes == tried
     server.refusal = None
-    await page.get_by_role("button", name="Try now").click()
-    await chat.connected()
+    await clocked_page.get_by_role("button", name="Try now").click()
+    await timed_chat.connected()
 
 
 async def test_unusable_config_is_named(page: Page, chat: Chat, server: ScriptedServer) -> None:

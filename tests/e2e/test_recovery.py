@@ -312,39 +312,36 @@ async def test_connection_that_is_not_signed_in_is_made_again_then_given_up(
 
 
 async def test_keep_alive_stays_below_ten_minutes_and_disturbs_nothing(
-    page: Page, chat: Chat, server: ScriptedServer
+    clocked_page: Page, timed_chat: Chat, server: ScriptedServer
 ) -> None:  # P017
     server.turns = {f"s{n}": [Run(f"q{n}", f"s{n}", f"r{n}").turn(f"in {n}")] for n in range(1, 4)}
-    await page.clock.install()
-    peer = await chat.open("s1")
-    await expect(chat.sessions).to_have_count(3)
+    peer = await timed_chat.open("s1")
+    await expect(timed_chat.sessions).to_have_count(3)
     asked = len(peer.sent("history"))
-    transcript = await page.locator("#transcript").inner_html()
-    await page.clock.run_for(5 * 60_000 + 1_000)
+    transcript = await clocked_page.locator("#transcript").inner_html()
+    await clocked_page.clock.run_for(5 * 60_000 + 1_000)
     await peer.expect("history")
-    await expect(chat.sessions).to_have_count(3)
+    await expect(timed_chat.sessions).to_have_count(3)
     pings = peer.sent("history")[asked:]
     assert pings == [{"action": "history", "limit": 1}]
-    assert await page.locator("#transcript").inner_html() == transcript
-    await page.clock.run_for(5 * 60_000)
+    assert await clocked_page.locator("#transcript").inner_html() == transcript
+    await clocked_page.clock.run_for(5 * 60_000)
     assert len(peer.sent("history")) > asked + 1
 
 
 async def test_connection_that_answers_nothing_is_replaced(
-    page: Page, chat: Chat, server: ScriptedServer
+    clocked_page: Page, timed_chat: Chat, server: ScriptedServer
 ) -> None:
-    await page.clock.install()
     server.answers_history = False
-    await chat.open()
-    await page.clock.run_for(40_000)
-    await chat.connected()
+    await timed_chat.open()
+    await clocked_page.clock.run_for(40_000)
+    await timed_chat.connected()
 
 
-async def test_question_that_nobody_takes_can_be_sent_again(page: Page, chat: Chat) -> None:
-    await page.clock.install()
-    peer = await chat.open()
-    await chat.ask("why?")
+async def test_question_that_nobody_takes_can_be_sent_again(clocked_page: Page, timed_chat: Chat) -> None:
+    peer = await timed_chat.open()
+    await timed_chat.ask("why?")
     first = await peer.expect("chat")
-    await page.clock.run_for(17_000)
-    await page.get_by_role("button", name="Send again").click()
+    await clocked_page.clock.run_for(17_000)
+    await clocked_page.get_by_role("button", name="Send again").click()
     assert await peer.expect("chat") == first
