@@ -12,7 +12,7 @@ from superbizagent.domain.values import Moment, normalise, values_in
 
 _ABSENCE = re.compile(
     r"\b(?:no(?!\s+(?:longer|more\s+than|later\s+than|sooner|matter|doubt)\b)"
-    r"|without(?:\s+any)?|zero|0(?=\s+[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
+    r"|without(?:\s+any)?|zero|(?<![0-9.,])0(?=\s+[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
     r"|(?:lack|absence)\s+of|never|nothing|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
     r"|\b(?:(?:is|are|was|were|has|have)\s+(?:been\s+)?(?:absent|missing|none)"
     r"|(?:do|does|did)\s+not\s+(?:occur|appear|happen|show|contain|exist|include|have|see|find|log|record|report)"
