@@ -218,9 +218,7 @@ def _messages(names: list[str]) -> Document:
         name: {
             "name": name,
             "summary": SUMMARIES[name],
-            "payload": {
-                "$ref": f"#/components/schemas/{models[name].__name__ if name in models else 'GatewayError'}"
-            },
+            "payload": {"$ref": f"#/components/schemas/{models[name].__name__ if name in models else 'GatewayError'}"},
         }
         for name in names
     }

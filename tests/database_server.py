@@ -33,9 +33,7 @@ INSTALL_HINT = (
 
 # The server is started by a shell that ends it when its standard input closes. That happens in the
 # fixture's teardown, and also when the test process is killed: no server is ever left behind.
-_WATCHDOG = (
-    'exec 3<&0; "$@" 3<&- </dev/null & server=$!; (cat <&3 >/dev/null; kill "$server") & wait "$server"'
-)
+_WATCHDOG = 'exec 3<&0; "$@" 3<&- </dev/null & server=$!; (cat <&3 >/dev/null; kill "$server") & wait "$server"'
 
 
 class DatabaseServerMissing(Exception):
@@ -184,9 +182,7 @@ def _running(program: Path, data: Path, log: Path, options: tuple[str, ...]) -> 
             raise RuntimeError(f"The database server did not start:\n{_tail(log)}")
 
 
-def _launch(
-    program: Path, data: Path, port: int, log: Path, options: tuple[str, ...]
-) -> "subprocess.Popen[bytes]":
+def _launch(program: Path, data: Path, port: int, log: Path, options: tuple[str, ...]) -> "subprocess.Popen[bytes]":
     command = [
         str(program),
         "--no-defaults",

@@ -125,15 +125,11 @@ def _stock(story: Story) -> list[tuple[str, str, int, int]]:
 
 
 def _changes(story: Story) -> list[tuple[str, ...]]:
-    def change(
-        number: str, service: str, setting: str, old: int, new: int, by: str, at: timedelta
-    ) -> tuple[str, ...]:
+    def change(number: str, service: str, setting: str, old: int, new: int, by: str, at: timedelta) -> tuple[str, ...]:
         return (number, service, setting, str(old), str(new), by, _stamp(story.at(at)))
 
     return [
-        change(
-            "CHG-3101", "checkout", "session.cache_minutes", 20, 30, "mira", timedelta(hours=8, minutes=41)
-        ),
+        change("CHG-3101", "checkout", "session.cache_minutes", 20, 30, "mira", timedelta(hours=8, minutes=41)),
         change("CHG-3104", "inventory", "labels.per_page", 8, 12, "jonas", timedelta(hours=13, minutes=20)),
         change(
             CHANGE_ID,

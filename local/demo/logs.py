@@ -143,9 +143,7 @@ class Checkout:
         for at in _every(self._story, timedelta(minutes=8), self._dice):
             self._log(at, "DEBUG", "Session", f"购物车缓存已刷新 entries={self._dice.randrange(200, 900)}")
         for at in _every(self._story, timedelta(minutes=21), self._dice):
-            self._log(
-                at, "WARN", "Rates", f"Carrier rates slow: {self._dice.randrange(900, 1900)} ms, cached"
-            )
+            self._log(at, "WARN", "Rates", f"Carrier rates slow: {self._dice.randrange(900, 1900)} ms, cached")
         self._log(
             self._story.at(CAMPAIGN + timedelta(seconds=1)),
             "INFO",
@@ -226,9 +224,7 @@ class Payments:
 
     def _pool_change(self) -> None:
         at = self._story.at(POOL_CHANGE)
-        self._log(
-            at, "INFO", "config", "configuration reloaded", change=CHANGE_ID, version=58, by="release-bot"
-        )
+        self._log(at, "INFO", "config", "configuration reloaded", change=CHANGE_ID, version=58, by="release-bot")
         self._log(
             at + _ms(12),
             "WARN",

@@ -24,9 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m local.model_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
-    parser.add_argument(
-        "--latency", type=_seconds, default=DEFAULT_LATENCY, help="seconds before each answer"
-    )
+    parser.add_argument("--latency", type=_seconds, default=DEFAULT_LATENCY, help="seconds before each answer")
     options = parser.parse_args(arguments)
     try:
         asyncio.run(_serve(options.host, options.port, options.latency))

@@ -200,9 +200,7 @@ class _Writer:
         asked = self._case.topic
         texts = [shape.pattern.text for shape in self._case.shapes]
         texts += [f"{table.name} {table.description}" for table in self._case.briefing.tables]
-        texts += [
-            line for o in self._case.observations if o.call.get("contains") and o.ready for line in o.body
-        ]
+        texts += [line for o in self._case.observations if o.call.get("contains") and o.ready for line in o.body]
         return any(overlap(asked, text) for text in texts)
 
     # Claims --------------------------------------------------------------------------------------
@@ -218,9 +216,7 @@ class _Writer:
         ]
         found = found or [*self._record_claims(), *self._row_claims()]
         # A document alone explains nothing that happened: it needs a finding to go with.
-        return (
-            [*found[: self._most_claims - 1], *self._document_claims()][: self._most_claims] if found else []
-        )
+        return [*found[: self._most_claims - 1], *self._document_claims()][: self._most_claims] if found else []
 
     def _level_claims(self) -> Iterator[Claim]:
         main = self._case.main
@@ -283,9 +279,7 @@ class _Writer:
             named = [log_view(observation).source for observation, _ in records]
             if records:
                 text = self._say("trace", identifier=identifier, sources=self._listed(unique(named)))
-                yield Claim(
-                    text, tuple(o for o, _ in records), tuple(cut(r.strip(), 300) for _, r in records)
-                )
+                yield Claim(text, tuple(o for o, _ in records), tuple(cut(r.strip(), 300) for _, r in records))
 
     def _record_claims(self) -> Iterator[Claim]:
         """Lines without any level or trouble, where the question is about them."""
@@ -326,15 +320,11 @@ class _Writer:
         if not shapes or self._thing:
             claims = [*self._identifier_claims(), *self._row_claims(), *self._status_claims()]
             claims = claims or [*self._record_claims()]
-            shown = [claim.text for claim in claims[:2]] + [
-                self._shape_sentence(shape) for shape in shapes[:1]
-            ]
+            shown = [claim.text for claim in claims[:2]] + [self._shape_sentence(shape) for shape in shapes[:1]]
             return cut(self._words["space"].join(shown), 1_400)
         parts = [self._shape_sentence(shape) for shape in _one_a_source(shapes)[:2]]
         parts.append(self._cause())
-        parts += [
-            self._say("see", title=self._documents[0].passage.title) for _ in [*self._document_claims()][:1]
-        ]
+        parts += [self._say("see", title=self._documents[0].passage.title) for _ in [*self._document_claims()][:1]]
         return cut(self._words["space"].join(parts), 1_400)
 
     def _cause(self) -> str:
@@ -439,11 +429,7 @@ def _message(record: str) -> str:
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
-        texts = [
-            v
-            for k, v in value.items()
-            if k.lower() in {"msg", "message", "event", "text"} and isinstance(v, str)
-        ]
+        texts = [v for k, v in value.items() if k.lower() in {"msg", "message", "event", "text"} and isinstance(v, str)]
         text = next(iter(texts), "")
         return text if text and text in record and not has_quotation_mark(text) and len(text) <= 200 else ""
     tail = re.split(r"\b(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL)\b\]?[\s:-]*", record, maxsplit=1)[-1]

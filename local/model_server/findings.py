@@ -79,9 +79,7 @@ def tells_of(observation: Observation, question: str) -> bool:
 def shapes(observations: Sequence[Observation], question: str) -> list[Shape]:
     """The shapes of trouble: severe, frequent and to the point first."""
     wanted = topic(question)
-    about = [
-        observation for observation in ready(observations, "query_logs") if tells_of(observation, question)
-    ]
+    about = [observation for observation in ready(observations, "query_logs") if tells_of(observation, question)]
     found = []
     for observation in about or ready(observations, "query_logs"):
         if not about and not surveyed(observation):
@@ -112,9 +110,7 @@ def pattern_instant(text: str, view: LogView) -> datetime | None:
     return clock
 
 
-def change_records(
-    observations: Sequence[Observation], related: frozenset[str]
-) -> list[tuple[Observation, str]]:
+def change_records(observations: Sequence[Observation], related: frozenset[str]) -> list[tuple[Observation, str]]:
     """Log records that tell of a change, those that share words with the trouble first."""
     found: list[tuple[int, Observation, str]] = []
     for observation in ready(observations, "query_logs"):
@@ -168,9 +164,7 @@ def documents(observations: Sequence[Observation], wanted: frozenset[str]) -> li
         for passage in passages(observation)
     ]
     # Sorting is stable: of equals, the index's own order stands.
-    return sorted(
-        (item for item in found if item.score >= 2 * _LEAST_SHARED_WORDS), key=lambda item: -item.score
-    )
+    return sorted((item for item in found if item.score >= 2 * _LEAST_SHARED_WORDS), key=lambda item: -item.score)
 
 
 def trouble_terms(found: Sequence[Shape], most: int = 4) -> frozenset[str]:
@@ -178,6 +172,4 @@ def trouble_terms(found: Sequence[Shape], most: int = 4) -> frozenset[str]:
     named: set[str] = set()
     for shape in found[:most]:
         named |= terms(shape.pattern.text) | terms(shape.view.source)
-    return frozenset(
-        named - {stem(word) for word in ("error", "warn", "info", "ms", "id", "level", "msg", "ts")}
-    )
+    return frozenset(named - {stem(word) for word in ("error", "warn", "info", "ms", "id", "level", "msg", "ts")})

@@ -108,9 +108,7 @@ def _shows(evidence: str, literal: str) -> bool:
         literal.rstrip("%"),
     }
     return any(
-        re.search(rf"(?<![\d.]){re.escape(spelling)}(?!\d|\.\d)", evidence, re.I)
-        for spelling in spellings
-        if spelling
+        re.search(rf"(?<![\d.]){re.escape(spelling)}(?!\d|\.\d)", evidence, re.I) for spelling in spellings if spelling
     )
 
 

@@ -143,9 +143,7 @@ def next_calls(case: Case) -> list[Call]:
 def _survey(case: Case) -> list[Call]:
     calls = [_logs(source, case.window, levels=LEVELS) for source in _within(case.sources, case.window)]
     for identifier in identifiers(case.question)[:1]:
-        calls += [
-            _logs(source, None, contains=[identifier]) for source in case.briefing.sources[:_MOST_SOURCES]
-        ]
+        calls += [_logs(source, None, contains=[identifier]) for source in case.briefing.sources[:_MOST_SOURCES]]
     if not case.sources:
         calls.append(_lookup(case))
     return calls
@@ -175,9 +173,7 @@ def _relate(case: Case) -> list[Call]:
     if main is None or case.began is None:
         return []
     source = _source(case, main.view.source)
-    calls = [
-        _logs(source, Window(case.began - timedelta(minutes=3), case.began + timedelta(minutes=1)), limit=30)
-    ]
+    calls = [_logs(source, Window(case.began - timedelta(minutes=3), case.began + timedelta(minutes=1)), limit=30)]
     surveyed = {source.name for source in case.sources}
     related = _related(case, surveyed)
     calls += [_logs(other, case.window, levels=LEVELS) for other in related[:2]]
@@ -222,9 +218,7 @@ def _facts(case: Case) -> list[Call]:
         calls += [_sql(change_statement(table, case.began)) for table in changes[:1]]
     named = identifiers(case.question)[:1]
     if named:
-        by_id = (
-            identifier_statement(table, named[0]) for table in _by_relevance(case.briefing.tables, wanted)
-        )
+        by_id = (identifier_statement(table, named[0]) for table in _by_relevance(case.briefing.tables, wanted))
         calls += [_sql(statement) for statement in by_id if statement][:3]
     else:
         tables = status_tables(case.briefing.tables, case.topic, case.trouble)
@@ -299,6 +293,4 @@ def _sql(statement: str) -> Call:
 def _lookup(case: Case) -> Call:
     query = case.question if case.topic else f"{case.previous_question} {case.question}"
     shape = f" {case.main.pattern.text}" if case.main else ""
-    return Call(
-        "lookup_knowledge", {"query": f"{query[:600]}{shape[:300]}".replace("<*>", " ").strip(), "limit": 5}
-    )
+    return Call("lookup_knowledge", {"query": f"{query[:600]}{shape[:300]}".replace("<*>", " ").strip(), "limit": 5})

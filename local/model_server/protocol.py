@@ -55,9 +55,7 @@ def _check_options(body: Mapping[str, Any]) -> None:
     if not isinstance(model, str) or not model:
         raise _refused("The field model is required.", "model")
     if model != MODEL:
-        message = (
-            f"The model {model!r} does not exist here; this server has only {MODEL!r}, which is a script."
-        )
+        message = f"The model {model!r} does not exist here; this server has only {MODEL!r}, which is a script."
         raise ApiError(404, message, "model", "model_not_found")
     if body.get("stream"):
         raise _refused("Streaming is not supported.", "stream", "unsupported_value")
@@ -76,9 +74,7 @@ def _messages(value: Any) -> tuple[Mapping[str, Any], ...]:
         if not isinstance(message.get("content"), str | list | None):
             raise _refused(f"The content of {where} has to be text.", f"{where}.content")
         if message["role"] == "tool" and message.get("tool_call_id") not in open_calls:
-            raise _refused(
-                f"{where} answers a tool call that no message before it made.", f"{where}.tool_call_id"
-            )
+            raise _refused(f"{where} answers a tool call that no message before it made.", f"{where}.tool_call_id")
         open_calls |= _call_ids(message.get("tool_calls"), where)
     if not any(message["role"] == "user" for message in value):
         raise _refused("There has to be a user message.", "messages")
@@ -88,9 +84,7 @@ def _messages(value: Any) -> tuple[Mapping[str, Any], ...]:
 def _call_ids(calls: Any, where: str) -> set[str]:
     if calls is None:
         return set()
-    if not isinstance(calls, list) or not all(
-        isinstance(c, dict) and isinstance(c.get("id"), str) for c in calls
-    ):
+    if not isinstance(calls, list) or not all(isinstance(c, dict) and isinstance(c.get("id"), str) for c in calls):
         raise _refused(f"The tool calls of {where} have to be objects with ids.", f"{where}.tool_calls")
     return {call["id"] for call in calls}
 
@@ -105,9 +99,7 @@ def _tools(value: Any) -> frozenset[str]:
         function = tool.get("function") if isinstance(tool, dict) else None
         name = function.get("name") if isinstance(function, dict) else None
         if not isinstance(name, str) or not name:
-            raise _refused(
-                f"tools[{index}] has to be a function with a name.", f"tools[{index}].function.name"
-            )
+            raise _refused(f"tools[{index}] has to be a function with a name.", f"tools[{index}].function.name")
         names.add(name)
     return frozenset(names)
 
@@ -135,9 +127,7 @@ def _wants_json(value: Any) -> bool:
     if value is None:
         return False
     if not isinstance(value, dict) or value.get("type") not in ("text", "json_object", "json_schema"):
-        raise _refused(
-            "The field response_format is not one of text, json_object, json_schema.", "response_format"
-        )
+        raise _refused("The field response_format is not one of text, json_object, json_schema.", "response_format")
     return bool(value["type"] != "text")
 
 

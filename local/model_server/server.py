@@ -66,9 +66,7 @@ class ScriptedModelServer:
         """Serves until the block ends; requests still waiting then are dropped. `latency` in seconds."""
         server = cls(latency)
         # Without handler cancellation a closed connection would go unnoticed until the answer is written.
-        runner = web.AppRunner(
-            server._application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.1
-        )
+        runner = web.AppRunner(server._application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, port)

@@ -16,9 +16,7 @@ _TIME_TYPE = re.compile(r"DATE|TIME", re.I)
 _NUMBER_TYPE = re.compile(r"INT|DECIMAL|NUMERIC", re.I)
 _AMOUNT = re.compile(r"amount|total|price|cents", re.I)
 _ERROR_NAME = re.compile(r"(?:^|_)(?:error_code|error_type|error|reason|failure_code|code)$", re.I)
-_CHANGES = frozenset(
-    {"deploy", "deployment", "change", "config", "release", "rollout", "migration", "变更", "发布"}
-)
+_CHANGES = frozenset({"deploy", "deployment", "change", "config", "release", "rollout", "migration", "变更", "发布"})
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = frozenset(
     [
@@ -142,9 +140,7 @@ _MOST_ROWS = 20
 def _name(identifier: str) -> str:
     """Quoted with backticks only where need be: all three servers take them."""
     parts = identifier.strip('`"').split(".")
-    quoted = (
-        p if _PLAIN.fullmatch(p) and p.lower() not in _RESERVED else f"`{p.replace('`', '')}`" for p in parts
-    )
+    quoted = (p if _PLAIN.fullmatch(p) and p.lower() not in _RESERVED else f"`{p.replace('`', '')}`" for p in parts)
     return ".".join(quoted)
 
 
@@ -158,8 +154,7 @@ def time_column(table: Table) -> Column | None:
     likely = [
         column
         for column in table.columns
-        if _TIME_TYPE.search(column.type)
-        or (_TIME_NAME.search(column.name) and not _NUMBER_TYPE.search(column.type))
+        if _TIME_TYPE.search(column.type) or (_TIME_NAME.search(column.name) and not _NUMBER_TYPE.search(column.type))
     ]
     began = re.compile(r"creat|start|change|deploy|occur|happen|open|insert|begin|applied|released", re.I)
     return next((column for column in likely if began.search(column.name)), likely[0] if likely else None)
@@ -176,9 +171,7 @@ def relevance(table: Table, wanted: frozenset[str]) -> int:
     return 4 * overlap(wanted, table.name) + 2 * overlap(wanted, table.description) + overlap(wanted, columns)
 
 
-def status_tables(
-    tables: Sequence[Table], asked: frozenset[str], found: frozenset[str], limit: int = 2
-) -> list[Table]:
+def status_tables(tables: Sequence[Table], asked: frozenset[str], found: frozenset[str], limit: int = 2) -> list[Table]:
     """The tables with a status that match best, words of the question before words of what was found."""
     scored = [
         (3 * relevance(table, asked) + relevance(table, found), table)
@@ -216,8 +209,7 @@ def change_statement(table: Table, around: datetime | None) -> str:
     shown = ", ".join(_name(column.name) for column in table.columns[:12])
     window = Window(around - timedelta(hours=3), around + timedelta(minutes=5)) if around else None
     return (
-        f"SELECT {shown} FROM {_name(table.name)}{_where(at, window)} "
-        f"ORDER BY {_name(at.name)} DESC LIMIT {_MOST_ROWS}"
+        f"SELECT {shown} FROM {_name(table.name)}{_where(at, window)} ORDER BY {_name(at.name)} DESC LIMIT {_MOST_ROWS}"
     )
 
 

@@ -96,9 +96,7 @@ _ISO = re.compile(
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = "|".join(_MONTHS)
 _MONTH_DAY = re.compile(rf"\b({_MONTH})[a-z]*\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(\d{{4}})\b)?", re.I)
-_DAY_MONTH = re.compile(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})[a-z]*\.?\b(?:,?\s+(\d{{4}})\b)?", re.I
-)
+_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})[a-z]*\.?\b(?:,?\s+(\d{{4}})\b)?", re.I)
 _ZH_MONTH_DAY = re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})[日号]")
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _WEEKDAY = re.compile(rf"\b(?:on\s+|last\s+)({'|'.join(_WEEKDAYS)})\b", re.I)
@@ -144,9 +142,7 @@ _DAY_WORDS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"\bday before yesterday\b|前天", re.I), -2),
     (re.compile(r"\byesterday\b|昨天|昨日|昨晚", re.I), -1),
     (
-        re.compile(
-            r"\btoday\b|\btonight\b|\bthis (?:morning|afternoon|evening)\b|今天|今日|今早|今晚|当天", re.I
-        ),
+        re.compile(r"\btoday\b|\btonight\b|\bthis (?:morning|afternoon|evening)\b|今天|今日|今早|今晚|当天", re.I),
         0,
     ),
 )
@@ -200,9 +196,7 @@ class _Reader:
             return Window(start, _later(start, end))
         clock = clocks[0]
         before, after = self._text[: clock.begin], self._text[clock.finish :]
-        before = re.sub(
-            r"(?:yesterday|today|at|on|utc|今天|昨天|前天|昨日|今日|,|\s)+$", "", before, flags=re.I
-        )
+        before = re.sub(r"(?:yesterday|today|at|on|utc|今天|昨天|前天|昨日|今日|,|\s)+$", "", before, flags=re.I)
         at = self._at(clock)
         if _SINCE.search(before) or _ZH_SINCE.match(after):
             return Window(at, None)
@@ -345,9 +339,7 @@ def _chinese_number(text: str) -> int:
 
 def _hour(hour: int, part: str | None) -> int:
     """A 12-hour clock's hour as one of 24."""
-    afternoon = part is not None and (
-        part in {"下午", "傍晚", "晚上", "今晚"} or part.lower().startswith("p")
-    )
+    afternoon = part is not None and (part in {"下午", "傍晚", "晚上", "今晚"} or part.lower().startswith("p"))
     morning = part is not None and (part == "凌晨" or part.lower().startswith("a"))
     if afternoon and hour < 12:
         return hour + 12

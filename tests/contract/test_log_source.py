@@ -114,6 +114,4 @@ async def test_an_empty_window_is_refused(new_source: NewSource) -> None:
 
 
 async def test_describes_name_contents_and_range(new_source: NewSource) -> None:
-    assert await new_source(MESSAGES).describe() == (
-        "app: The service (2026-11-30T14:00:00Z to 2026-11-30T14:00:03Z)"
-    )
+    assert await new_source(MESSAGES).describe() == ("app: The service (2026-11-30T14:00:00Z to 2026-11-30T14:00:03Z)")

@@ -59,9 +59,7 @@ async def test_delay_grows_to_a_cap_when_every_connection_is_dropped(
     assert max(waits) < 31
 
 
-async def test_delay_starts_over_only_after_a_stable_period(
-    clocked_page: Page, server: ScriptedServer
-) -> None:
+async def test_delay_starts_over_only_after_a_stable_period(clocked_page: Page, server: ScriptedServer) -> None:
     await clocked_page.goto(server.url + "blank")
     await clocked_page.evaluate(TRY, ["dropped", 1.0])
     await advance(clocked_page, 40)
@@ -72,9 +70,7 @@ async def test_delay_starts_over_only_after_a_stable_period(
     await clocked_page.evaluate("window.fate = 'dropped'; window.socket.onclose({ code: 1001 })")
     assert (await clocked_page.evaluate("window.states.at(-1)")) == {"name": "waiting", "delay": 1000}
     await advance(clocked_page, 10)
-    delays = [
-        state["delay"] for state in await clocked_page.evaluate("window.states") if state["name"] == "waiting"
-    ]
+    delays = [state["delay"] for state in await clocked_page.evaluate("window.states") if state["name"] == "waiting"]
     assert delays[delays.index(30_000) + 1 :][:4] == [1_000, 2_000, 4_000, 8_000]
 
 

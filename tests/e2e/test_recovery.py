@@ -55,9 +55,7 @@ async def test_reload_shows_turns_in_every_state(chat: Chat, server: ScriptedSer
 
 
 @pytest.mark.spec("WIRE-5")
-async def test_running_turn_found_by_a_reload_is_looked_up_until_it_ends(
-    chat: Chat, server: ScriptedServer
-) -> None:
+async def test_running_turn_found_by_a_reload_is_looked_up_until_it_ends(chat: Chat, server: ScriptedServer) -> None:
     run = Run("q1")
     server.turns = {"s1": [run.running_turn("why?")]}
     await chat.open("s1")
@@ -68,9 +66,7 @@ async def test_running_turn_found_by_a_reload_is_looked_up_until_it_ends(
 
 @pytest.mark.spec("WIRE-5")
 async def test_earlier_turns_come_page_by_page(page: Page, chat: Chat, server: ScriptedServer) -> None:
-    server.turns = {
-        "s1": [Run(f"q{n}", "s1", f"r{n}").turn(f"question {n}.", contents.CHAT) for n in range(45)]
-    }
+    server.turns = {"s1": [Run(f"q{n}", "s1", f"r{n}").turn(f"question {n}.", contents.CHAT) for n in range(45)]}
     await chat.open("s1")
     await expect(chat.turns).to_have_count(20)
     earlier = page.get_by_role("button", name="Earlier questions")

@@ -48,9 +48,7 @@ async def test_reader_who_scrolled_up_is_left_alone(page: Page, chat: Chat) -> N
     await expect(page.locator("[data-run=r90] .question")).to_be_in_viewport()
 
 
-async def test_reader_at_the_bottom_follows_and_gets_a_long_answer_from_its_start(
-    page: Page, chat: Chat
-) -> None:
+async def test_reader_at_the_bottom_follows_and_gets_a_long_answer_from_its_start(page: Page, chat: Chat) -> None:
     peer = await chat.open("s1")
     await expect(chat.turns).to_have_count(12)
     run = await chat.run(peer, "new one", run_id="r90")
@@ -75,9 +73,7 @@ async def test_opening_evidence_does_not_move_the_reader(page: Page, chat: Chat)
     await expect(opener).to_be_in_viewport()
 
 
-async def test_earlier_questions_do_not_move_the_reader(
-    page: Page, chat: Chat, server: ScriptedServer
-) -> None:
+async def test_earlier_questions_do_not_move_the_reader(page: Page, chat: Chat, server: ScriptedServer) -> None:
     server.turns = {"s1": older_turns(30)}  # type: ignore[dict-item]
     await chat.open("s1")
     await expect(chat.turns).to_have_count(20)

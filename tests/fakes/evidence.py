@@ -35,8 +35,7 @@ class FakeLogSource:
 
     async def describe(self) -> str:
         return "\n".join(
-            f"{name}: {self.descriptions.get(name, '')} ({_range(lines)})"
-            for name, lines in self.sources.items()
+            f"{name}: {self.descriptions.get(name, '')} ({_range(lines)})" for name, lines in self.sources.items()
         )
 
     async def query_logs(self, query: QueryLogs) -> Evidence:
@@ -53,9 +52,7 @@ class FakeLogSource:
 
     def _search(self, query: QueryLogs) -> Evidence:
         if query.source not in self.sources:
-            raise UnknownSource(
-                f"There is no log source of that name. The sources are: {', '.join(self.sources)}."
-            )
+            raise UnknownSource(f"There is no log source of that name. The sources are: {', '.join(self.sources)}.")
         if query.start and query.end and query.start >= query.end:
             raise InvalidToolArguments("start must be before end.")
         lines = sorted(self.sources[query.source], key=lambda line: line.at)

@@ -79,9 +79,7 @@ class Held:
 
 class TestSnapshots:
     @pytest.mark.spec("CANCEL-4", "CANCEL-1")
-    async def test_a_poll_sees_what_others_committed_a_moment_ago(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_a_poll_sees_what_others_committed_a_moment_ago(self, database_url: str, open_database: Open) -> None:
         run_side = open_database(database_url, pool_size=1, max_overflow=0)
         polls, disconnects = SqlCancelRequests(run_side), SqlCancelRequests(open_database(database_url))
         assert await polls.pending("run", "c1") is None
@@ -164,9 +162,7 @@ class TestLostConnections:
 
         def unit(connection: Connection) -> None:
             tries.append(_server_side(connection))
-            connection.execute(
-                insert(ws_connection).values(connection_id="c1", principal="ada", connected_at=NOW)
-            )
+            connection.execute(insert(ws_connection).values(connection_id="c1", principal="ada", connected_at=NOW))
             if len(tries) == 1:
                 mysql_server.execute(f"KILL {tries[0]}")
             connection.scalar(text("SELECT 1"))
@@ -280,9 +276,7 @@ class TestLocks:
         assert (found.status, found.content) == (RunStatus.RUNNING, None)
 
     @pytest.mark.spec("STORE-3")
-    async def test_a_deadlocks_victim_is_repeated_whole(
-        self, mysql_database: str, open_database: Open
-    ) -> None:
+    async def test_a_deadlocks_victim_is_repeated_whole(self, mysql_database: str, open_database: Open) -> None:
         database = open_database(mysql_database)
         runs = SqlRunStore(database)
         for session in ("a", "b"):
@@ -368,9 +362,7 @@ class TestRaces:
         assert (await finish, list(await sweep)) == (True, [])
 
     @pytest.mark.spec("LIFE-7", "LIFE-3")
-    async def test_a_finish_that_comes_during_the_sweep_loses(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_a_finish_that_comes_during_the_sweep_loses(self, database_url: str, open_database: Open) -> None:
         first, second = open_database(database_url), open_database(database_url)
         run = new_run()
         await SqlRunStore(first).start(run)
@@ -387,9 +379,7 @@ class TestRaces:
 class TestText:
     @pytest.mark.spec("STORE-4")
     @pytest.mark.parametrize("suffix", ["", "?charset=latin1"])
-    def test_every_text_column_keeps_every_byte(
-        self, mysql_database: str, open_database: Open, suffix: str
-    ) -> None:
+    def test_every_text_column_keeps_every_byte(self, mysql_database: str, open_database: Open, suffix: str) -> None:
         database = open_database(mysql_database + suffix)
 
         def unit(connection: Connection) -> None:
@@ -420,9 +410,7 @@ class TestText:
         assert row.published_result == result.model_dump(mode="json")
 
     @pytest.mark.spec("LIFE-5", "WIRE-3")
-    async def test_text_that_is_no_unicode_is_a_store_error(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_text_that_is_no_unicode_is_a_store_error(self, database_url: str, open_database: Open) -> None:
         database = open_database(database_url)
         for query in ("\ud83d oops", "\udc80 oops"):
             with pytest.raises(StoreError):
@@ -465,9 +453,7 @@ class TestDamagedRows:
         prior = await runs.prior_context(run.session_id, "ada")
         assert prior == PriorContext(Intent.DIAGNOSIS, run.query, None)
 
-    async def test_codes_of_a_later_release_are_left_out(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_codes_of_a_later_release_are_left_out(self, database_url: str, open_database: Open) -> None:
         database = open_database(database_url)
         runs, run = SqlRunStore(database), new_run()
         await runs.start(run)
@@ -477,9 +463,7 @@ class TestDamagedRows:
         assert (found.intent, found.outcome) == (None, None)
         assert await runs.prior_context(run.session_id, "ada") == PriorContext()
 
-    async def test_a_status_nobody_knows_is_a_store_error(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_a_status_nobody_knows_is_a_store_error(self, database_url: str, open_database: Open) -> None:
         database = open_database(database_url)
         runs, run = SqlRunStore(database), new_run()
         await runs.start(run)
@@ -487,9 +471,7 @@ class TestDamagedRows:
         with pytest.raises(StoreError):
             await runs.find(run.run_id)
 
-    async def test_a_time_nobody_can_read_is_a_store_error(
-        self, sqlite_database: str, open_database: Open
-    ) -> None:
+    async def test_a_time_nobody_can_read_is_a_store_error(self, sqlite_database: str, open_database: Open) -> None:
         database = open_database(sqlite_database)
         runs, run = SqlRunStore(database), new_run()
         await runs.start(run)
@@ -537,9 +519,7 @@ class TestTimes:
         assert (found.created_at, found.created_at.utcoffset()) == (run.created_at, NOW.utcoffset())
 
     @pytest.mark.spec("STORE-4")
-    async def test_an_instant_of_another_zone_is_the_same_instant(
-        self, database_url: str, open_database: Open
-    ) -> None:
+    async def test_an_instant_of_another_zone_is_the_same_instant(self, database_url: str, open_database: Open) -> None:
         runs = SqlRunStore(open_database(database_url))
         run = new_run(created_at=datetime.fromisoformat("2026-11-30T23:04:05.000001+08:00"))
         await runs.start(run)
@@ -580,9 +560,7 @@ class TestSettings:
         url = mysql_database.replace("mysql+pymysql", scheme, 1)
         assert await SqlRunStore(open_database(url)).find("nothing") is None
 
-    def test_sqlite_keeps_foreign_keys_and_writes_ahead(
-        self, sqlite_database: str, open_database: Open
-    ) -> None:
+    def test_sqlite_keeps_foreign_keys_and_writes_ahead(self, sqlite_database: str, open_database: Open) -> None:
         database = open_database(sqlite_database)
         assert _scalar(database, "PRAGMA foreign_keys") == 1
         assert _scalar(database, "PRAGMA journal_mode") == "wal"
@@ -607,15 +585,11 @@ class TestSettings:
 
         def token() -> str:
             tokens.append(f"token-{len(tokens) + 1}")
-            mysql_server.execute(
-                "DROP USER IF EXISTS 'app'@'%'", f"CREATE USER 'app'@'%' IDENTIFIED BY '{tokens[-1]}'"
-            )
+            mysql_server.execute("DROP USER IF EXISTS 'app'@'%'", f"CREATE USER 'app'@'%' IDENTIFIED BY '{tokens[-1]}'")
             return tokens[-1]
 
         url = normalised(mysql_database).set(username="app", password="expired", database="")
-        engine = build_engine(
-            url, pool_size=2, max_overflow=0, timeouts=Timeouts(), ca_file=None, password=token
-        )
+        engine = build_engine(url, pool_size=2, max_overflow=0, timeouts=Timeouts(), ca_file=None, password=token)
         for _ in range(2):
             with engine.connect():
                 pass
@@ -662,9 +636,7 @@ class TestSettings:
         Database(f"sqlite:///{tmp_path / 'untouched.db'}").close()
         assert not (tmp_path / "untouched.db").exists()
 
-    async def test_a_file_another_program_holds_is_waited_for(
-        self, sqlite_database: str, open_database: Open
-    ) -> None:
+    async def test_a_file_another_program_holds_is_waited_for(self, sqlite_database: str, open_database: Open) -> None:
         other = sqlite3.connect(sqlite_database.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         connections = SqlConnections(open_database(sqlite_database))

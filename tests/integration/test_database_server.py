@@ -29,9 +29,7 @@ def test_a_private_server_lives_beside_the_first_and_ends(mysql_server: Database
         second.execute("SELECT 1")
 
 
-def test_a_given_server_is_used_as_it_is(
-    mysql_server: DatabaseServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_given_server_is_used_as_it_is(mysql_server: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -> None:
     url = mysql_server.url.set(drivername="mysql", database="some_application")
     monkeypatch.setenv(GIVEN_URL, url.render_as_string(hide_password=False))
     with database_server() as given, given.new_database() as fresh:

@@ -154,8 +154,7 @@ async def test_each_step_goes_back_and_forward_with_rows_in_place(new_database: 
     # A writer of the release before goes on in the meantime.
     _execute(
         engine,
-        "INSERT INTO chat_session (session_id, owner, created_at, last_active_at)"
-        " VALUES ('s1', 'ada', :at, :at)",
+        "INSERT INTO chat_session (session_id, owner, created_at, last_active_at) VALUES ('s1', 'ada', :at, :at)",
         at=NOW.replace(tzinfo=None),
     )
     _write_run(engine, "meanwhile", "SUCCESS", None)

@@ -98,7 +98,7 @@ TURN = websocket.Turn(
     created_at=NOW,
     finished_at=NOW,
 )
-FRAMES: list[tuple[str, websocket._Frame]] = [
+FRAMES: list[tuple[str, websocket.Frame]] = [
     ("started", websocket.StartedFrame(**IDS, seq=1)),
     ("started", websocket.StartedFrame(**IDS, seq=1, replayed=True)),
     ("status", websocket.StatusFrame(**IDS, seq=2, code="ROUTED", intent="DIAGNOSIS")),
@@ -171,7 +171,7 @@ def test_committed_document_is_what_the_models_make() -> None:
 @pytest.mark.spec("WIRE-1")
 @pytest.mark.parametrize(("message", "frame"), FRAMES, ids=lambda value: str(value)[:40])
 def test_frames_made_by_the_models_fit_the_document(
-    published: dict[str, Any], message: str, frame: websocket._Frame
+    published: dict[str, Any], message: str, frame: websocket.Frame
 ) -> None:
     assert payload_errors(published, message, json.loads(frame.encode())) == []
 
@@ -187,9 +187,7 @@ def test_frames_made_by_the_models_fit_the_document(
         ("history", {"action": "history", "sessionId": "s1", "before": "r1", "limit": 50}),
     ],
 )
-def test_what_the_document_allows_is_accepted(
-    published: dict[str, Any], message: str, payload: dict[str, Any]
-) -> None:
+def test_what_the_document_allows_is_accepted(published: dict[str, Any], message: str, payload: dict[str, Any]) -> None:
     assert payload_errors(published, message, payload) == []
     parsed = websocket.parse(json.dumps(payload))
     assert parsed.model_dump(by_alias=True, exclude_unset=True) == payload
@@ -210,9 +208,7 @@ def test_what_the_document_allows_is_accepted(
         ("history", {"action": "history", "limit": 0}),
     ],
 )
-def test_what_the_document_forbids_is_refused(
-    published: dict[str, Any], message: str, payload: dict[str, Any]
-) -> None:
+def test_what_the_document_forbids_is_refused(published: dict[str, Any], message: str, payload: dict[str, Any]) -> None:
     assert payload_errors(published, message, payload)
     with pytest.raises(errors.RequestError):
         websocket.parse(json.dumps(payload))
@@ -230,9 +226,7 @@ def test_what_the_document_forbids_is_refused(
         ("gatewayError", {"message": "m", "connectionId": "c", "requestId": "r", "type": "error"}),
     ],
 )
-def test_the_document_tells_frames_apart(
-    published: dict[str, Any], message: str, payload: dict[str, Any]
-) -> None:
+def test_the_document_tells_frames_apart(published: dict[str, Any], message: str, payload: dict[str, Any]) -> None:
     if message == "done":
         assert payload_errors(published, "cancelled", payload)
         assert payload_errors(published, message, payload | {"outcome": "MAYBE"})

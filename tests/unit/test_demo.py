@@ -50,9 +50,7 @@ def _run(directory: Path, command: str) -> str:
         return _query(directory / "business.db", statement[1])
     if command.endswith("| bc") and not shutil.which("bc"):
         return _sum(directory)
-    return subprocess.run(
-        ["sh", "-c", command], cwd=directory, capture_output=True, text=True, check=True
-    ).stdout
+    return subprocess.run(["sh", "-c", command], cwd=directory, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(("command", "printed"), _facts(), ids=[str(i) for i in range(len(_facts()))])

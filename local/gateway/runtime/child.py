@@ -121,9 +121,7 @@ class Child:
         self._inbox.put_nowait(event)
         if not await done_within(self._clock, INIT_LIMIT, event.begun):
             self.kill()
-            event.end(
-                _failure(invocation, "Sandbox.Timedout", "The process did not ask for an event in time")
-            )
+            event.end(_failure(invocation, "Sandbox.Timedout", "The process did not ask for an event in time"))
         timeout = self._start.function.timeout
         if not await done_within(self._clock, timeout, event.outcome):
             self.kill()

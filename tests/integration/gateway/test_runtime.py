@@ -102,9 +102,7 @@ async def test_a_process_that_is_killed_between_events_is_replaced(start: Start)
         assert (await ask(socket, "work"))["pid"] != pid
 
 
-async def test_the_time_out_of_a_function_kills_its_process(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_time_out_of_a_function_kills_its_process(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     clock = VirtualClock()
     async with start(clock) as running, running.socket() as socket:
@@ -184,9 +182,7 @@ async def test_the_environment_is_that_of_lambda_and_of_the_template(
     assert "DATABASE" not in environment
 
 
-async def test_output_is_forwarded_with_the_function_s_name(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_output_is_forwarded_with_the_function_s_name(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "local.gateway.output")
     async with start() as running, running.socket() as socket:
         await ask(socket, "work", do="print")

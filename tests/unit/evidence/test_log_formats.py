@@ -122,9 +122,7 @@ def test_lines_without_a_zone_are_read_in_the_given_one() -> None:
 
 def test_december_passes_into_january_in_lines_without_a_year() -> None:
     times = TimestampReader(UTC, 2025)
-    stamps = [
-        times.read(line) for line in ("Dec 31 23:59:59 a b", "Jan  1 00:00:00 a b", "Dec 31 23:59:58 a b")
-    ]
+    stamps = [times.read(line) for line in ("Dec 31 23:59:59 a b", "Jan  1 00:00:00 a b", "Dec 31 23:59:58 a b")]
 
     assert [instant_of(stamp.micros).year for stamp in stamps if stamp] == [2025, 2026, 2025]
 

@@ -212,16 +212,13 @@ Globals:
             "functions of the same template",
         ),
         (
-            API
-            + "  R: {Type: AWS::ApiGatewayV2::Route, Properties: {ApiId: !Ref Api, RouteKey: a, Target: b}}",
+            API + "  R: {Type: AWS::ApiGatewayV2::Route, Properties: {ApiId: !Ref Api, RouteKey: a, Target: b}}",
             TemplateError,
             "Target of route R",
         ),
     ],
 )
-def test_mistakes_and_limits_are_told(
-    folder: Path, resources: str, error: type[Exception], message: str
-) -> None:
+def test_mistakes_and_limits_are_told(folder: Path, resources: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         load(folder, resources)
 

@@ -133,9 +133,7 @@ def _resolved_logs(entry: LogEntry, folder: Path) -> LogEntry:
     return entry.model_copy(update={"paths": tuple(str(folder / Path(p).expanduser()) for p in entry.paths)})
 
 
-def _resolved_database(
-    entry: DatabaseEntry, path: Path, folder: Path, environment: Mapping[str, str]
-) -> DatabaseEntry:
+def _resolved_database(entry: DatabaseEntry, path: Path, folder: Path, environment: Mapping[str, str]) -> DatabaseEntry:
     key = f"database.url_env ({entry.url_env})" if entry.url_env else "database.url"
     text = environment.get(entry.url_env, "") if entry.url_env else entry.url
     if not text:

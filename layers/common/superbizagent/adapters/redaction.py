@@ -82,9 +82,7 @@ _RULES: Final = (
     ),
     _Rule(
         "url-password",
-        _pattern(
-            r"(?i:\b[a-z][a-z0-9+.-]{1,30}://[^\s:/?#@\"'<>\[\]]{0,256}:(?P<secret>[^\s/\"'<>]{1,256})@)"
-        ),
+        _pattern(r"(?i:\b[a-z][a-z0-9+.-]{1,30}://[^\s:/?#@\"'<>\[\]]{0,256}:(?P<secret>[^\s/\"'<>]{1,256})@)"),
         _looks_secret,
     ),
     _Rule(
@@ -134,9 +132,7 @@ _RULES: Final = (
     ),
     _Rule(
         "option",
-        _pattern(
-            r"(?<!\S)--?(?i:password|passwd|token|secret|api-key)\s{1,4}(?P<secret>[^\s\"'-][^\s\"']{0,1023})"
-        ),
+        _pattern(r"(?<!\S)--?(?i:password|passwd|token|secret|api-key)\s{1,4}(?P<secret>[^\s\"'-][^\s\"']{0,1023})"),
         _looks_secret,
     ),
 )
@@ -163,15 +159,11 @@ _EMOJI: Final = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
-_ANSI: Final = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)|[@-Z\\-_])"
-)
+_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,1024}(?:\x07|\x1b\\)|[@-Z\\-_])")
 # A joiner between two emoji (a skin tone or selector may follow the first), and a selector after one
 # or in a keycap.
 _JOINER: Final = re.compile(f"(?<!{_EMOJI})(?<!{_EMOJI}\ufe0f)\u200d|\u200d(?!{_EMOJI})")
-_SELECTOR: Final = re.compile(
-    f"(?<![0-9#*])(?<!{_EMOJI})[\ufe00-\ufe0f]|(?<=[0-9#*])[\ufe00-\ufe0f](?!\u20e3)"
-)
+_SELECTOR: Final = re.compile(f"(?<![0-9#*])(?<!{_EMOJI})[\ufe00-\ufe0f]|(?<=[0-9#*])[\ufe00-\ufe0f](?!\u20e3)")
 
 
 class SecretRedactor:

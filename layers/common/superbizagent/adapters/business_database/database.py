@@ -50,9 +50,7 @@ class ReadOnlyDatabase:
     async def query(self, query: QueryMysql) -> Evidence:
         # A parser is no business of the event loop's; the thread also has a stack of its own.
         dialect, tables = self._driver.dialect, tuple(self._tables)
-        statement = await in_thread(
-            lambda: check_statement(query.statement, dialect, tables), "statement-guard"
-        )
+        statement = await in_thread(lambda: check_statement(query.statement, dialect, tables), "statement-guard")
         try:
             fetched = await self._run(self._driver.execution(statement))
         except StatementFailed as error:
@@ -83,9 +81,7 @@ class ReadOnlyDatabase:
     async def _known_columns(self) -> dict[str, tuple[Column, ...]]:
         if self._columns is not None:
             return self._columns
-        columns = await in_thread(
-            lambda: self._driver.columns(tuple(self._tables)), "business-database-columns"
-        )
+        columns = await in_thread(lambda: self._driver.columns(tuple(self._tables)), "business-database-columns")
         # A table that is missing now may have been made by the next call.
         if len(columns) == len(self._tables):
             self._columns = columns
@@ -163,9 +159,7 @@ def read_only_database(
     return ReadOnlyDatabase(_driver(url, tables, limits, password), tables, limits)
 
 
-def _driver(
-    url: str, tables: Mapping[str, str], limits: QueryLimits, password: Callable[[], str] | None
-) -> Driver:
+def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: Callable[[], str] | None) -> Driver:
     try:
         parsed = make_url(url)
     except ArgumentError:

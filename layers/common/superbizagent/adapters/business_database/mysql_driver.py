@@ -197,9 +197,7 @@ class MysqlExecution:
         if self._stopped.is_set() or code in _TIMED_OUT or isinstance(error, TimeoutError):
             return EvidenceTimeout("The statement ran too long and was stopped. Read fewer rows.")
         if code in _REFUSED:
-            return StatementRefused(
-                "The database's user may not do this. Only the listed tables can be read."
-            )
+            return StatementRefused("The database's user may not do this. Only the listed tables can be read.")
         if code in _WRONG:
             return StatementFailed(_WRONG[code])
         if code in _CONNECTION_LOST or isinstance(error, OSError):

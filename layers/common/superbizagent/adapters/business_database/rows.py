@@ -35,9 +35,7 @@ class RowFormat:
 
     def row(self, values: Sequence[Any]) -> str:
         """One JSON object, keys in the order of the columns."""
-        cells = (
-            f"{_quoted(name)}: {self._cell(value)}" for name, value in zip(self.columns, values, strict=True)
-        )
+        cells = (f"{_quoted(name)}: {self._cell(value)}" for name, value in zip(self.columns, values, strict=True))
         return "{" + ", ".join(cells) + "}"
 
     def _cell(self, value: Any) -> str:

@@ -50,9 +50,7 @@ class CheckedStatement:
 def check_statement(statement: str, dialect: Dialect, tables: Collection[str]) -> CheckedStatement:
     """The statement without a last semicolon; raises StatementRefused with a hint for the model."""
     if len(statement) > MAX_LENGTH:
-        raise StatementRefused(
-            f"The statement has {len(statement)} characters; at most {MAX_LENGTH} are allowed."
-        )
+        raise StatementRefused(f"The statement has {len(statement)} characters; at most {MAX_LENGTH} are allowed.")
     text = statement.strip(" \t\r\n")
     text = text[:-1].rstrip(" \t\r\n") if text.endswith(";") else text
     if not text:
@@ -169,9 +167,7 @@ def _after_quoted(text: str, position: int, *, backslash: bool) -> int:
 
 def _check_tokens(tokens: list[Token]) -> None:
     if len(tokens) > MAX_TOKENS:
-        raise StatementRefused(
-            f"The statement has {len(tokens)} words and signs; at most {MAX_TOKENS} are allowed."
-        )
+        raise StatementRefused(f"The statement has {len(tokens)} words and signs; at most {MAX_TOKENS} are allowed.")
     if not tokens or tokens[0].text.lower() not in _FIRST_WORDS:
         raise StatementRefused("Only a SELECT is allowed; the tables and their columns are listed already.")
     for token in tokens:
@@ -250,8 +246,7 @@ class _TableNames:
             return None
         if name not in self._tables:
             raise StatementRefused(
-                f"There is no table {_shown(table.name)} here. "
-                f"The tables are: {', '.join(self._tables.values())}."
+                f"There is no table {_shown(table.name)} here. The tables are: {', '.join(self._tables.values())}."
             )
         return self._tables[name]
 

@@ -100,9 +100,7 @@ FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
 KEYWORDS_BEFORE_BRACKET: Final = frozenset(_KEYWORDS_BEFORE_BRACKET.split())
 NODES: Final = frozenset(_NODES.split())
 
-_QUERY: Final = frozenset(
-    ("with_", "joins", "where", "group", "having", "windows", "order", "limit", "offset")
-)
+_QUERY: Final = frozenset(("with_", "joins", "where", "group", "having", "windows", "order", "limit", "offset"))
 
 # For these nodes a part that is not listed may change what the statement does (INTO, locks, hints).
 ARGUMENTS: Final[dict[str, frozenset[str]]] = {

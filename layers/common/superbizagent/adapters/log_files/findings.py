@@ -103,9 +103,7 @@ class Histogram:
             if end - begin < _MAX_BUCKETS or step == len(_WIDTHS) - 1:
                 width, name = _WIDTHS[step]
                 last = min(end, begin + _MAX_BUCKETS - 1)
-                return name, [
-                    (slot * width, counts[slot]) for slot in range(begin, last + 1)
-                ] if counts else []
+                return name, [(slot * width, counts[slot]) for slot in range(begin, last + 1)] if counts else []
         raise AssertionError("unreachable: the last width always fits")
 
     def _at(self, step: int) -> Counter[int]:
@@ -227,9 +225,7 @@ class Findings:
         return [(shape.rank, shape.example) for shape in severe[:room]]
 
 
-def _alternately(
-    head: Sequence[tuple[int, str]], tail: Sequence[tuple[int, str]]
-) -> Iterator[tuple[int, str]]:
+def _alternately(head: Sequence[tuple[int, str]], tail: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     for early, late in zip(head, reversed(tail), strict=False):
         yield early
         yield late

@@ -197,9 +197,7 @@ def line_blocks(
         yield lines
 
 
-def _data_blocks(
-    stream: LogStream, budget: ScanBudget, problems: ReadProblems, begin: int
-) -> Iterator[bytes]:
+def _data_blocks(stream: LogStream, budget: ScanBudget, problems: ReadProblems, begin: int) -> Iterator[bytes]:
     # What is appended while we read would make the answer depend on our speed.
     left = stream.size - begin if not stream.kind else None
     try:

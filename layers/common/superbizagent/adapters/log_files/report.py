@@ -98,9 +98,7 @@ def _notes(report: Report) -> tuple[list[str], bool]:
         notes += [f"{span.name} {note}" for note in problems.notes]
         partial = partial or bool(problems.notes)
         if problems.cut_lines:
-            notes.append(
-                f"{span.name}: {problems.cut_lines} lines exceed 64 KB; the rest of each was not read"
-            )
+            notes.append(f"{span.name}: {problems.cut_lines} lines exceed 64 KB; the rest of each was not read")
             partial = partial or bool(report.query.contains)
         if problems.undecodable_lines:
             notes.append(f"{span.name}: {problems.undecodable_lines} lines hold bytes that are not text")

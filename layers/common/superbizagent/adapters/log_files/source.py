@@ -102,8 +102,7 @@ class LogFiles:
         self._max_bytes = max_bytes
         self._seek_from = seek_from
         self._spans = {
-            name: FileSpans(source.paths, source.assumed_zone, source.year)
-            for name, source in self._sources.items()
+            name: FileSpans(source.paths, source.assumed_zone, source.year) for name, source in self._sources.items()
         }
 
     async def describe(self) -> str:
@@ -241,9 +240,7 @@ class _Search:
         problems = ReadProblems()
         self._problems.append((span, problems))
         sought = stream.size >= self._seek_from and not (span.packed or span.yearless or span.shape.encoding)
-        begin = (
-            offset_near(stream, span, self._zone, self._start) if sought and self._start is not None else 0
-        )
+        begin = offset_near(stream, span, self._zone, self._start) if sought and self._start is not None else 0
         until = self._end + DISORDER if sought and self._end is not None else None
         times = TimestampReader(self._zone, span.year)
         reader = RecordReader(times, dated=span.dated)

@@ -106,9 +106,7 @@ class FileSpans:
                 unread += 1
             else:
                 spans.setdefault(span.identity, span)
-        self._known = {
-            span.path: self._known[span.path] for span in spans.values() if span.path in self._known
-        }
+        self._known = {span.path: self._known[span.path] for span in spans.values() if span.path in self._known}
         ordered = sorted(spans.values(), key=_order)
         return Listing(tuple(_without_copies(ordered, notes)), tuple(notes), unread)
 
@@ -146,9 +144,7 @@ def _without_copies(spans: Iterable[FileSpan], notes: list[str]) -> Iterable[Fil
     plain = {(span.path, span.first) for span in spans if not span.packed}
     for span in spans:
         if span.packed and (span.path.with_suffix(""), span.first) in plain:
-            notes.append(
-                f"{span.name} is a copy of {printable_name(span.path.with_suffix(''))} and was left out"
-            )
+            notes.append(f"{span.name} is a copy of {printable_name(span.path.with_suffix(''))} and was left out")
         else:
             yield span
 

@@ -87,9 +87,7 @@ _FORMATS: Final = (
     ),
     _format(
         "day-month",
-        rf"(?P<w>(?:{_DAY_NAME},?\s)?(?P<d>\d\d?)\s{_MONTH_NAME}\s(?P<y>\d{{4}})\s{_TIME})"
-        + _FRACTION
-        + _ZONE,
+        rf"(?P<w>(?:{_DAY_NAME},?\s)?(?P<d>\d\d?)\s{_MONTH_NAME}\s(?P<y>\d{{4}})\s{_TIME})" + _FRACTION + _ZONE,
     ),
     _format(
         "month-day",
@@ -107,9 +105,7 @@ _FORMATS: Final = (
         "glog",
         r"[IWEFD](?P<w>(?P<y>\d{4})(?P<mo>\d\d)(?P<d>\d\d)\s" + _TIME + r")\.(?P<f>\d{1,9})\b",
     ),
-    _format(
-        "klog", r"[IWEFD](?P<w>(?P<mo>\d\d)(?P<d>\d\d)\s" + _TIME + r")\.(?P<f>\d{1,9})\b", has_year=False
-    ),
+    _format("klog", r"[IWEFD](?P<w>(?P<mo>\d\d)(?P<d>\d\d)\s" + _TIME + r")\.(?P<f>\d{1,9})\b", has_year=False),
     _format(
         "syslog",
         rf"(?P<w>{_MONTH_NAME}\s+(?P<d>\d\d?)\s+{_TIME})" + _FRACTION + _NO_DIGIT,
@@ -254,9 +250,7 @@ class TimestampReader:
             self._last_yearless = seconds
         return Stamp(micros, match.end(), offset, assumed, format_.name)
 
-    def _seconds(
-        self, format_: _Format, match: re.Match[str], zone_text: str | None
-    ) -> tuple[int, int, bool] | None:
+    def _seconds(self, format_: _Format, match: re.Match[str], zone_text: str | None) -> tuple[int, int, bool] | None:
         if format_.name == "epoch":
             return int(match.group("w")), 0, False
         parts = match.groupdict()
@@ -276,9 +270,7 @@ class TimestampReader:
             return _moment(parts, year, zone) or _moment(parts, _leap_year_near(year), zone)
         last = instant_of(self._last_yearless * MICROSECONDS)
         choices = [_moment(parts, last.year + step, zone) for step in (-1, 0, 1)]
-        return min(
-            (choice for choice in choices if choice), key=lambda choice: abs(choice - last), default=None
-        )
+        return min((choice for choice in choices if choice), key=lambda choice: abs(choice - last), default=None)
 
 
 def _leap_year_near(year: int) -> int:
