@@ -16,7 +16,7 @@ from pathlib import Path
 
 from local.demo.make import make as make_demo
 from local.gateway import Gateway, GatewayConfig, GatewayError, StaticSite
-from local.model_server import MODEL_NAME, ScriptedModelServer
+from local.model_server import MODEL, ScriptedModelServer
 from migrations.run import upgrade
 from superbizagent import ingest
 from superbizagent.adapters.store import Database
@@ -79,7 +79,7 @@ async def model(variables: Mapping[str, str], latency: float) -> AsyncIterator[M
         return
     async with ScriptedModelServer.start(latency=latency) as server:
         say(f"no OPENAI_API_KEY is set: the scripted demo model answers, at {server.base_url}")
-        yield {"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": server.base_url, "OPENAI_MODEL": MODEL_NAME}
+        yield {"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": server.base_url, "OPENAI_MODEL": MODEL}
 
 
 @contextlib.asynccontextmanager

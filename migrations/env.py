@@ -1,22 +1,11 @@
 """What Alembic runs: by `migrations.run`, or by its own command line (`alembic -x url=… history`)."""
 
-from typing import Any
-
 from alembic import context
 from alembic.util import CommandError
-from sqlalchemy import JSON, Connection
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy import Connection
 
+from migrations.comparison import compare_type
 from superbizagent.adapters.store import Database, metadata
-
-
-def compare_type(
-    _context: Any, _inspected: Any, _column: Any, inspected_type: Any, metadata_type: Any
-) -> bool | None:
-    """MariaDB's JSON is LONGTEXT with a check, and reads back as that."""
-    if isinstance(metadata_type, JSON) and isinstance(inspected_type, LONGTEXT):
-        return False
-    return None
 
 
 def run(connection: Connection) -> None:

@@ -21,9 +21,7 @@ class Refused(GatewayError):
         self.status = status
 
 
-async def authorize(
-    authorizer: Authorizer, functions: Functions, api: Api, event: Event, arn: str
-) -> dict[str, Any]:
+async def authorize(authorizer: Authorizer, functions: Functions, api: Api, event: Event, arn: str) -> dict[str, Any]:
     """What later events carry as requestContext.authorizer; raises Refused."""
     for source in authorizer.identity_sources:
         if not _identity(source, event, api):
@@ -32,9 +30,7 @@ async def authorize(
     if result.error is not None:
         # The one thing that a failing authorizer can say on purpose.
         unauthorized = result.message == "Unauthorized"
-        raise Refused(
-            401 if unauthorized else 500, "Unauthorized" if unauthorized else "Internal server error"
-        )
+        raise Refused(401 if unauthorized else 500, "Unauthorized" if unauthorized else "Internal server error")
     answer = _answer(result)
     if not allows(answer["policyDocument"], arn):
         raise Refused(403, "User is not authorized to access this resource")

@@ -47,7 +47,7 @@ class Tasks:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def finish(self, seconds: float) -> None:
+    async def finish(self, seconds: float | None) -> None:
         """Lets the tasks end by themselves for a while."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)

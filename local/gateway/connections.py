@@ -98,9 +98,7 @@ class Connections:
     async def post(self, connection_id: str, data: bytes) -> None:
         connection = self.get(connection_id)
         if len(data) > self._limit:
-            raise PayloadTooLarge(
-                f"{len(data)} bytes are more than the {self._limit} that a message may have."
-            )
+            raise PayloadTooLarge(f"{len(data)} bytes are more than the {self._limit} that a message may have.")
         try:
             text = data.decode()
         except UnicodeDecodeError as error:

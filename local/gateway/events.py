@@ -103,9 +103,7 @@ def _handshake(request: Request, connection: Connection) -> Event:
     return {
         "headers": _last(headers),
         "multiValueHeaders": headers,
-        **(
-            {"queryStringParameters": _last(query), "multiValueQueryStringParameters": query} if query else {}
-        ),
+        **({"queryStringParameters": _last(query), "multiValueQueryStringParameters": query} if query else {}),
     }
 
 

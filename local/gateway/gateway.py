@@ -31,9 +31,7 @@ T = TypeVar("T")
 class Gateway:
     """A running gateway: `async with Gateway.start(config) as gateway: …`."""
 
-    def __init__(
-        self, stack: Stack, addresses: Addresses, functions: Functions, connections: Connections
-    ) -> None:
+    def __init__(self, stack: Stack, addresses: Addresses, functions: Functions, connections: Connections) -> None:
         self.stack = stack
         self._addresses = addresses
         self._functions = functions
@@ -91,9 +89,7 @@ class Gateway:
             yield await _start(stack, config, clock, region, cleanup)
 
 
-async def _start(
-    stack: Stack, config: GatewayConfig, clock: Clock, region: str, cleanup: AsyncExitStack
-) -> Gateway:
+async def _start(stack: Stack, config: GatewayConfig, clock: Clock, region: str, cleanup: AsyncExitStack) -> Gateway:
     connections = Connections(MESSAGE_LIMIT)
     functions = Functions(clock)
     integrations = Integrations(stack.api, functions, clock, config.integration_timeout)
@@ -107,9 +103,7 @@ async def _start(
     http_port = await _serve_http(config, Management(stack.api, connections, functions), static, cleanup)
     websocket_port = await _listening(websocket.start(), "--port")
     cleanup.push_async_callback(websocket.closed)
-    addresses = Addresses(
-        websocket=_address(config.host, websocket_port), http=_address(config.host, http_port)
-    )
+    addresses = Addresses(websocket=_address(config.host, websocket_port), http=_address(config.host, http_port))
     gateway = Gateway(stack, addresses, functions, connections)
     websocket.announce(Events(stack.api, addresses))
     if static is not None:
@@ -144,9 +138,7 @@ async def _listening(start: Awaitable[T], option: str) -> T:
     try:
         return await start
     except OSError as error:
-        raise ConfigurationError(
-            f"The port cannot be opened ({error}); choose another with {option}."
-        ) from error
+        raise ConfigurationError(f"The port cannot be opened ({error}); choose another with {option}.") from error
 
 
 def _runtime_settings(config: GatewayConfig, region: str, gateway: Gateway) -> RuntimeSettings:

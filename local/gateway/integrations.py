@@ -87,9 +87,7 @@ class Integrations:
             return self._render(template, body, event)
         never = integration.passthrough == "NEVER"
         if never or (integration.passthrough == "WHEN_NO_TEMPLATES" and integration.templates):
-            raise _broken(
-                f"The integration has no template {integration.selection} and passes nothing through."
-            )
+            raise _broken(f"The integration has no template {integration.selection} and passes nothing through.")
         return body or "{}"
 
     def _respond(self, integration: Integration, content: str, event: Event) -> str:

@@ -22,9 +22,7 @@ class MappingError(GatewayError):
     """The template of an integration failed."""
 
 
-def render(
-    template: str, *, body: str, context: Mapping[str, Any], stage_variables: Mapping[str, str]
-) -> str:
+def render(template: str, *, body: str, context: Mapping[str, Any], stage_variables: Mapping[str, str]) -> str:
     try:
         names = {
             "context": _visible(context),

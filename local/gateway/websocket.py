@@ -129,9 +129,7 @@ class WebSocketSide:
             asked = self._events.authorize(event, arn)
             context = await authorize(route.authorizer, self._functions, self._api, asked, arn)
             client = connection.client
-            connection.client = Client(
-                source_ip=client.source_ip, user_agent=client.user_agent, authorizer=context
-            )
+            connection.client = Client(source_ip=client.source_ip, user_agent=client.user_agent, authorizer=context)
             event = self._events.connect(connection, request, request_id)
         answer = await self._integrations.call(route, event)
         if not 200 <= answer.status < 300:
@@ -140,9 +138,7 @@ class WebSocketSide:
 
     def _arn(self, route: str) -> str:
         stack = self._stack
-        return (
-            f"arn:aws:execute-api:{stack.region}:{stack.account}:{self._api.api_id}/{self._api.stage}/{route}"
-        )
+        return f"arn:aws:execute-api:{stack.region}:{stack.account}:{self._api.api_id}/{self._api.stage}/{route}"
 
     # The connection
 
@@ -246,13 +242,9 @@ def _ending(socket: Socket) -> tuple[int, str]:
 
 
 def _refusal(status: int, message: str, connection_id: str | None = None) -> Response:
-    body = {"message": message, "requestId": new_id()} | (
-        {"connectionId": connection_id} if connection_id else {}
-    )
+    body = {"message": message, "requestId": new_id()} | ({"connectionId": connection_id} if connection_id else {})
     content = json.dumps(body).encode()
-    headers = Headers(
-        {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
-    )
+    headers = Headers({"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"})
     return Response(status, _phrase(status), headers, content)
 
 

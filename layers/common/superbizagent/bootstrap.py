@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
 from superbizagent.adapters.system_clock import SystemClock
@@ -23,7 +23,7 @@ from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Exchange, Expected, exchange
-from superbizagent.ports import Channel, Model
+from superbizagent.ports import BusinessDatabase, Channel, Model, Redactor
 from superbizagent.settings import (
     ChannelSettings,
     DatabaseSettings,
@@ -34,6 +34,9 @@ from superbizagent.settings import (
     environment,
     read,
 )
+
+if TYPE_CHECKING:
+    from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
 
 T = TypeVar("T")
 
@@ -118,16 +121,36 @@ class Services:
 
     @cached_property
     def _sources(self) -> EvidenceSources:
-        from superbizagent.adapters.evidence_file import load_evidence
+        from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+        from superbizagent.adapters.log_files import LogFiles, LogFileSource
 
-        evidence = load_evidence(read(EvidenceSettings).evidence_file, environment())
-        return EvidenceSources(logs=None, knowledge=None, database=None)
+        evidence = self._evidence_file
+        logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
+        return EvidenceSources(
+            logs=LogFiles(logs),
+            knowledge=FullTextKnowledgeIndex(self.database),
+            database=_business_database(evidence.database),
+        )
 
     @cached_property
-    def _redact(self) -> Any:
-        from superbizagent.adapters.redaction import redact
+    def _evidence_file(self) -> "EvidenceFile":
+        from superbizagent.adapters.evidence_file import load_evidence_file
 
-        return redact
+        return load_evidence_file(read(EvidenceSettings).evidence_file, environment())
+
+    @cached_property
+    def _redact(self) -> Redactor:
+        from superbizagent.adapters.redaction import SecretRedactor
+
+        return SecretRedactor()
+
+
+def _business_database(entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+    if entry is None:
+        return None
+    from superbizagent.adapters.business_database import read_only_database
+
+    return read_only_database(entry.url, {name: table.description for name, table in entry.tables.items()})
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

@@ -26,6 +26,7 @@ from superbizagent.websocket import (
     HistoryFrame,
     StartedFrame,
     StatusFrame,
+    error_frame,
     session_entry,
     turn_frame,
 )
@@ -53,7 +54,7 @@ class Socket:
 
     async def refuse(self, error: SuperBizAgentError, request_id: str | None = None) -> None:
         """One error frame; a client that can't be told is no further failure."""
-        await self._last(ErrorFrame(code=error.code, message=error.message, request_id=request_id))
+        await self._last(error_frame(error, request_id))
 
     async def post_sessions(self, sessions: Sequence[SessionSummary]) -> None:
         entries = tuple(session_entry(summary) for summary in sessions)

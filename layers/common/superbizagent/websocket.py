@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 from superbizagent.domain.content import ContentType, PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
 from superbizagent.domain.text import ELLIPSIS, bound_characters
-from superbizagent.errors import InvalidQuery, MalformedRequest, UnknownAction
+from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 from superbizagent.ports import SessionSummary, StatusCode, StoredRun
 
 MAX_FRAME_BYTES = 32_768
@@ -221,6 +221,10 @@ def _check_query(query: str) -> None:
     blank = not query.strip()
     if blank or len(query) > MAX_QUERY_CHARACTERS or len(query.encode()) > MAX_QUERY_BYTES:
         raise InvalidQuery
+
+
+def error_frame(error: SuperBizAgentError, request_id: str | None = None) -> ErrorFrame:
+    return ErrorFrame(code=error.code, message=error.message, request_id=request_id)
 
 
 def session_entry(summary: SessionSummary) -> SessionEntry:

@@ -17,7 +17,7 @@ from local.gateway.runtime.server import RuntimeServer
 LAUNCH = Path(__file__).with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
-PAUSE = 0.05
+PAUSE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +121,7 @@ class Child:
         self._inbox.put_nowait(event)
         if not await done_within(self._clock, INIT_LIMIT, event.begun):
             self.kill()
-            event.end(
-                _failure(invocation, "Sandbox.Timedout", "The process did not ask for an event in time")
-            )
+            event.end(_failure(invocation, "Sandbox.Timedout", "The process did not ask for an event in time"))
         timeout = self._start.function.timeout
         if not await done_within(self._clock, timeout, event.outcome):
             self.kill()

@@ -33,9 +33,7 @@ def machine_credentials() -> dict[str, str]:
     return given if "AWS_ACCESS_KEY_ID" in given else DUMMY
 
 
-def child_environment(
-    function: Function, runtime_api: str, region: str, extra: Mapping[str, str]
-) -> dict[str, str]:
+def child_environment(function: Function, runtime_api: str, region: str, extra: Mapping[str, str]) -> dict[str, str]:
     """`extra` is what the user or this tool adds to the template's own variables; it wins over them."""
     search_path = [function.code, *function.layers]
     reserved = {

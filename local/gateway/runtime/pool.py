@@ -20,6 +20,7 @@ class Pool:
         self._children: set[Child] = set()
         self._idle: list[Child] = []
         self._tasks = Tasks()
+        self._starting = Tasks()
         self._closing = False
 
     @property
@@ -47,6 +48,7 @@ class Pool:
 
     async def close(self) -> None:
         self._closing = True
+        await self._starting.finish(None)
         await asyncio.gather(*(child.close() for child in self._children))
         await self._tasks.cancel()
 
@@ -64,11 +66,14 @@ class Pool:
             child = self._idle.pop()
             if child.alive:
                 return child
+        # A start that is under way is finished even if its caller is cancelled: `close` then ends it in
+        # good order, which a half-started process can't be.
+        start = self._starting.start(self._start())
+        return await asyncio.shield(start)
+
+    async def _start(self) -> Child:
         child = self._make()
         await child.start()
-        if self._closing:
-            await child.close()
-            raise OSError("the gateway is closing")
         self._children.add(child)
         child.exited.add_done_callback(lambda _: self._children.discard(child))
         return child

@@ -46,8 +46,12 @@ class RuntimeServer:
     async def attach(self, client: RuntimeClient) -> int:
         listener = socket.create_server(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
-        site = web.SockSite(self._runner, listener)
-        await site.start()
+        try:
+            site = web.SockSite(self._runner, listener)
+            await site.start()
+        except BaseException:
+            listener.close()
+            raise
         self._clients[port], self._sites[port] = client, site
         return port
 

@@ -62,9 +62,7 @@ class Functions:
                 return logical_id
         raise FunctionNotFound(f"Function not found: {name}")
 
-    async def invoke(
-        self, logical_id: str, invocation: Invocation, *, patience: float | None = None
-    ) -> Result:
+    async def invoke(self, logical_id: str, invocation: Invocation, *, patience: float | None = None) -> Result:
         started = self._clock.now()
         result = await self._pools[logical_id].invoke(invocation, patience=patience)
         elapsed = (self._clock.now() - started) * 1000

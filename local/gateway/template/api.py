@@ -31,9 +31,7 @@ def _choose(resolver: Resolver, wanted: str | None) -> str:
     found = [name for name, resource in resolver.resources.items() if _is_websocket(resource)]
     if wanted is not None:
         if wanted not in found:
-            raise TemplateError(
-                f"The template has no WebSocket API {wanted}; it has {', '.join(found) or 'none'}."
-            )
+            raise TemplateError(f"The template has no WebSocket API {wanted}; it has {', '.join(found) or 'none'}.")
         return wanted
     if len(found) != 1:
         raise TemplateError(
@@ -79,9 +77,7 @@ class _Reader:
             for key, found in (properties.get("Routes") or {}).items()
         ]
         name = stage or properties.get("StageName", "default")
-        return self._api(
-            properties, routes, {"StageName": name, "StageVariables": properties.get("StageVariables")}
-        )
+        return self._api(properties, routes, {"StageName": name, "StageVariables": properties.get("StageVariables")})
 
     def _api(self, properties: Mapping[str, Any], routes: list[Route], stage: Mapping[str, Any]) -> Api:
         expression = str(properties.get("RouteSelectionExpression", ""))
@@ -132,9 +128,7 @@ class _Reader:
     def _integration(self, name: str, found: Mapping[str, Any]) -> Integration:
         kind = found.get("IntegrationType")
         if kind not in ("AWS_PROXY", "AWS", "MOCK"):
-            raise Unsupported(
-                f"Integration {name} has the type {kind}; this tool follows AWS_PROXY, AWS and MOCK."
-            )
+            raise Unsupported(f"Integration {name} has the type {kind}; this tool follows AWS_PROXY, AWS and MOCK.")
         parameters = {key.lower(): value for key, value in (found.get("RequestParameters") or {}).items()}
         answer = found["Response"]
         return Integration(
@@ -169,9 +163,7 @@ class _Reader:
         target = found.get("Target")
         integration = str(target).removeprefix("integrations/")
         if target is not None and integration not in integrations:
-            raise TemplateError(
-                f"Target of route {name} is {target}; it must be integrations/ and an Integration."
-            )
+            raise TemplateError(f"Target of route {name} is {target}; it must be integrations/ and an Integration.")
         authorizer = None
         if found.get("AuthorizationType") == "CUSTOM":
             authorizer = authorizers.get(str(found.get("AuthorizerId")))
@@ -200,9 +192,7 @@ class _Reader:
                 function=self._function(self._id, auth.get("AuthArn")),
                 identity_sources=tuple(_sources(auth.get("IdentitySource"))),
             )
-        self._warn_of_ignored(
-            key, {**found, "AuthorizationType": auth.get("AuthType") if key == CONNECT else None}
-        )
+        self._warn_of_ignored(key, {**found, "AuthorizationType": auth.get("AuthType") if key == CONNECT else None})
         return Route(
             key=key,
             integration=Integration(

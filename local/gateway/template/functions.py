@@ -54,9 +54,7 @@ def _asynchronous_settings(resolver: Resolver) -> dict[str, Mapping[str, Any]]:
     for resource in resolver.resources.values():
         if resource.get("Type") == "AWS::Lambda::EventInvokeConfig":
             properties = resource.get("Properties") or {}
-            function = resolver.identifiers.function_of(
-                str(resolver.resolve(properties.get("FunctionName", "")))
-            )
+            function = resolver.identifiers.function_of(str(resolver.resolve(properties.get("FunctionName", ""))))
             if function:
                 found[function] = properties
     return found
@@ -97,9 +95,7 @@ class _Reader:
     def _get(self, name: str, default: Any = ...) -> Any:
         if name not in self._properties:
             if default is ...:
-                raise TemplateError(
-                    f"Function {self._id} has no {name}; set it there or in Globals.Function."
-                )
+                raise TemplateError(f"Function {self._id} has no {name}; set it there or in Globals.Function.")
             return default
         try:
             value = self._resolver.resolve(self._properties[name])
@@ -109,9 +105,7 @@ class _Reader:
 
     def _runtime(self) -> str:
         if self._get("PackageType", "Zip") == "Image" or "InlineCode" in self._properties:
-            raise Unsupported(
-                f"Function {self._id} is an image or inline code; this tool runs Python from a CodeUri."
-            )
+            raise Unsupported(f"Function {self._id} is an image or inline code; this tool runs Python from a CodeUri.")
         runtime = str(self._get("Runtime"))
         if not runtime.startswith("python3"):
             raise Unsupported(
@@ -139,9 +133,7 @@ class _Reader:
             logical_id = str(arn).rpartition(":layer:")[2].partition(":")[0]
             resource = self._resolver.resources.get(logical_id, {})
             if resource.get("Type") != LAYER:
-                self._notice(
-                    f"Layer {arn} of {self._id} is not in this template; install its packages locally."
-                )
+                self._notice(f"Layer {arn} of {self._id} is not in this template; install its packages locally.")
                 continue
             uri = self._resolver.resolve((resource.get("Properties") or {}).get("ContentUri", "."))
             content = self._folder_of(f"ContentUri of layer {logical_id}", uri)
@@ -176,9 +168,7 @@ class _Reader:
                 continue
             source: Literal["aws.events", "aws.scheduler"] = "aws.scheduler" if version_2 else "aws.events"
             period = float(match[1]) * SECONDS[match[2]]
-            yield Schedule(
-                name=f"{self._id}{name}", period=period, source=source, input=_json(rule.get("Input"))
-            )
+            yield Schedule(name=f"{self._id}{name}", period=period, source=source, input=_json(rule.get("Input")))
 
 
 def _json(text: Any) -> Any:

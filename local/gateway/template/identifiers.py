@@ -98,7 +98,5 @@ class Identifiers:
         return f"{self.function_arn(logical_id)}:{self._resolve(properties.get('AutoPublishAlias', 'live'))}"
 
     def _arn(self, service: str, rest: str) -> str:
-        partition, region, account = (
-            self._pseudo[f"AWS::{name}"] for name in ("Partition", "Region", "AccountId")
-        )
+        partition, region, account = (self._pseudo[f"AWS::{name}"] for name in ("Partition", "Region", "AccountId"))
         return f"arn:{partition}:{service}:{region}:{account}:{rest}"

@@ -193,9 +193,7 @@ def _parameter(name: str, rule: Mapping[str, Any], overrides: Mapping[str, str])
         if name in overrides:
             found: Any = overrides[name]
         elif kind.startswith("AWS::SSM::Parameter::Value"):
-            raise Unresolved(
-                f"parameter {name} is looked up on AWS; pass it with --parameter-overrides {name}=…"
-            )
+            raise Unresolved(f"parameter {name} is looked up on AWS; pass it with --parameter-overrides {name}=…")
         elif "Default" in rule:
             found = rule["Default"]
         else:

@@ -42,9 +42,7 @@ def read_document(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(
-            f"The template {path} cannot be read ({error}); name it with --template."
-        ) from error
+        raise TemplateError(f"The template {path} cannot be read ({error}); name it with --template.") from error
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
     except yaml.YAMLError as error:

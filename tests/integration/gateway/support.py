@@ -20,9 +20,7 @@ TEMPLATE = STACK / "template.yaml"
 
 
 class Start(Protocol):
-    def __call__(
-        self, clock: Clock | None = None, **config: Any
-    ) -> AbstractAsyncContextManager["Running"]: ...
+    def __call__(self, clock: Clock | None = None, **config: Any) -> AbstractAsyncContextManager["Running"]: ...
 
 
 @dataclass(frozen=True)

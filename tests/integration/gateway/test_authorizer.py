@@ -50,9 +50,7 @@ async def test_the_authorizer_sees_the_handshake(start: Start) -> None:
         ("?token=broken", 500, 1),
     ],
 )
-async def test_refused_clients_reach_no_other_function(
-    start: Start, query: str, status: int, asked: int
-) -> None:
+async def test_refused_clients_reach_no_other_function(start: Start, query: str, status: int, asked: int) -> None:
     async with start(parameter_overrides=AUTHORIZED) as running:
         assert await refused(running, query) == status
         assert len(running.events("AuthorizerFunction")) == asked

@@ -57,9 +57,7 @@ async def gateway(*options: str) -> AsyncIterator[Process]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_addresses_and_invocations_are_printed_and_signals_end_it(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+async def test_addresses_and_invocations_are_printed_and_signals_end_it(tmp_path: Path, number: signal.Signals) -> None:
     async with gateway("--env", f"RECORDS={tmp_path}") as running:
         url = (await running.line(r"^WebSocket +(ws://127\.0\.0\.1:\d+/v1)$"))[1]
         await running.line(r"^Management +http://127\.0\.0\.1:\d+/v1$")
@@ -121,9 +119,7 @@ def test_the_command_line_wins_over_files(tmp_path: Path) -> None:
         (["--template", str(TEMPLATE), "--host", "192.0.2.1"], "choose another"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(
-    capsys: pytest.CaptureFixture[str], options: list[str], message: str
-) -> None:
+def test_mistakes_are_told_in_a_sentence(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
     assert main(options) == 2
     error = capsys.readouterr().err
     assert message in error

@@ -146,6 +146,21 @@ async def test_a_close_without_a_code_is_1005_and_a_lost_connection_1006(start: 
         assert events[1]["requestContext"]["disconnectStatusCode"] == 1006
 
 
+async def test_the_end_of_a_lost_connection_leaves_a_newer_one_alone(start: Start) -> None:
+    """Hazard P016."""
+    async with start() as running:
+        old = await running.socket()
+        old_id = running.gateway.connection_ids[0]
+        async with running.socket() as new:
+            new_id = next(found for found in running.gateway.connection_ids if found != old_id)
+            old.transport.abort()
+            (event,) = await running.wait_for_events("DisconnectFunction")
+            assert event["requestContext"]["connectionId"] == old_id
+            assert running.gateway.connection_ids == [new_id]
+            await asyncio.to_thread(post, running, b'"still here"')
+            assert await hear(new) == "still here"
+
+
 async def test_a_message_of_exactly_128_kb_is_routed_and_a_longer_one_closes(start: Start) -> None:
     """Hazard P004; AWS counts bytes, so 4-byte characters count four times."""
     async with start() as running, running.socket() as socket:

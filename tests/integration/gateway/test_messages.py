@@ -205,9 +205,7 @@ async def test_ten_sockets_at_once_each_get_their_own_answers(start: Start) -> N
 
         await asyncio.gather(*(chat(number) for number in range(10)))
         assert len(running.events("ChatFunction")) == 10
-        assert (
-            len({event["requestContext"]["connectionId"] for event in running.events("ChatFunction")}) == 10
-        )
+        assert len({event["requestContext"]["connectionId"] for event in running.events("ChatFunction")}) == 10
 
 
 async def _send_in_fragments(socket: Any, text: str) -> None:

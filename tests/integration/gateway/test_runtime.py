@@ -65,6 +65,7 @@ async def test_both_runtime_clients_run_the_same_handlers(start: Start, own_runt
         assert (await ask(socket, "work"))["pid"] == first["pid"]
         assert (await ask(socket, "work", do="fail"))["message"] == "Internal server error"
         # A handler that raises leaves its process in place.
+        await until(lambda: running.children("WorkFunction")[0].state == "idle")
         assert (await ask(socket, "work"))["pid"] == first["pid"]
         assert (await ask(socket, "broken"))["message"] == "Internal server error"
         context = running.recorded("WorkFunction")[0]["context"]
@@ -101,9 +102,7 @@ async def test_a_process_that_is_killed_between_events_is_replaced(start: Start)
         assert (await ask(socket, "work"))["pid"] != pid
 
 
-async def test_the_time_out_of_a_function_kills_its_process(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_time_out_of_a_function_kills_its_process(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     clock = VirtualClock()
     async with start(clock) as running, running.socket() as socket:
@@ -183,9 +182,7 @@ async def test_the_environment_is_that_of_lambda_and_of_the_template(
     assert "DATABASE" not in environment
 
 
-async def test_output_is_forwarded_with_the_function_s_name(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_output_is_forwarded_with_the_function_s_name(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "local.gateway.output")
     async with start() as running, running.socket() as socket:
         await ask(socket, "work", do="print")

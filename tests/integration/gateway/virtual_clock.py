@@ -25,11 +25,10 @@ class VirtualClock:
 
     async def advance(self, seconds: float) -> None:
         """Wakes sleepers in the order of their times and lets each do what it does next."""
+        await _let_others_run()  # so that what was started before starts now
         target = self._now + seconds
         while True:
-            due = min(
-                (entry for entry in self._sleepers if entry[0] <= target), default=None, key=lambda e: e[0]
-            )
+            due = min((entry for entry in self._sleepers if entry[0] <= target), default=None, key=lambda e: e[0])
             if due is None:
                 break
             self._now = due[0]

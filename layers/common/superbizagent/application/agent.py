@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
+from superbizagent.application.defects import place_of
 from superbizagent.application.evidence_collector import EvidenceCollector
 from superbizagent.application.evidence_tools import (
     SUBMIT_DRAFT,
@@ -25,10 +26,10 @@ from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
 from superbizagent.domain.previous_turn import PreviousTurn
 from superbizagent.domain.run import RunContext
-from superbizagent.domain.text import bound_bytes
 from superbizagent.errors import (
     BudgetExhausted,
     EvidenceError,
+    EvidenceUnavailable,
     ModelContextTooLong,
     ModelReplyInvalid,
     ModelTimeout,
@@ -46,6 +47,11 @@ CONCLUDE_SECONDS = 30.0
 
 _MAX_OUTPUT_TOKENS = 3_000
 _COMPACTED_BYTES = 1_200
+_SHORTENED_BYTES = (4_000, _COMPACTED_BYTES, 400)
+_DESCRIBE_SECONDS = 10.0
+_DESCRIPTION_BYTES = 16_000
+_MAX_CALL_ID = 128
+_MAX_HISTORY_ARGUMENTS = 16_000
 _CONCLUDING_TURNS = 2
 _TRANSIENT_RETRIES = 1
 _RETRIED = (ModelTimeout, ModelUnavailable, ModelReplyInvalid)
@@ -66,7 +72,7 @@ How to write the draft
 - conclusion: the cause, as far as the evidence shows it; null if it does not show one.
 - claims: one checkable fact each, with the evidence_ids that show it. Every number, time, identifier and quotation
   must stand in that evidence exactly as you write it; do no arithmetic. Quotes are copied letter by letter from one
-  record. Name document_ids when a claim rests on a document.
+  record. Name document_ids when a claim rests on a document. Evidence ids stand in evidence_ids only, in no text.
 - Say that something is absent only if a complete, untruncated observation covers the whole window.
 - scope: sources and window looked at. limitations: what was not or not completely looked at.
 - next_steps: what the engineer should do, from documents where they say it.
@@ -89,6 +95,7 @@ _CONCLUDE = (
 _NO_CALL = "(no tool call)"
 _CALL_A_TOOL = "Only tool calls count, text is discarded. Call an evidence tool, or submit_draft to end."
 _DRAFT_ALONE = "submit_draft must be the only call of its turn, once. It was not accepted; call it again alone."
+_ONLY_DRAFT = "The evidence tools are no longer available, so this call was not run. Call submit_draft, alone."
 _DROPPED = "{dropped} further calls of that turn were dropped: at most {calls} are allowed."
 _CUT = "This call was cut off by the output limit and was not run. Send fewer or shorter calls."
 
@@ -135,6 +142,7 @@ class DiagnosisAgent:
         self._messages: list[Message] = []
         self._call_ids: set[str] = set()
         self._concluding = 0
+        self._cause: Stop | None = None
 
     async def investigate(self, previous_turn: PreviousTurn | None) -> Investigation:
         """Raises ModelError and RunCancelled; a budget end is a result, not an error (BUDGET-2)."""
@@ -151,15 +159,16 @@ class DiagnosisAgent:
 
     async def _loop(self) -> Investigation:
         await self._progress.status("INVESTIGATING")
-        while True:
-            last = self._must_conclude()
-            if last:
-                if self._concluding >= _CONCLUDING_TURNS:
-                    return self._ended(Stop.SATURATED if self._collector.saturated else Stop.NO_DRAFT)
-                await self._conclude()
-            draft = await self._take(await self._turn(evidence=not last))
+        while self._concluding < _CONCLUDING_TURNS or not self._must_conclude():
+            draft = await self._take(await self._turn())
             if draft is not None:
-                return self._ended(Stop.DRAFTED, draft)
+                return self._drafted(draft)
+        return self._ended(self._cause or Stop.NO_DRAFT)
+
+    def _drafted(self, draft: Draft) -> Investigation:
+        """A draft that says nothing, handed in only because a limit was reached, is the limit's doing (BUDGET-2)."""
+        says_something = draft.concluded or draft.missing_context
+        return self._ended(Stop.BUDGET if self._cause is Stop.BUDGET and not says_something else Stop.DRAFTED, draft)
 
     def _ended(self, stop: Stop, draft: Draft | None = None) -> Investigation:
         return Investigation(stop, draft, self._collector.observations)
@@ -171,13 +180,20 @@ class DiagnosisAgent:
         budget = self._context.budget
         if budget.model_calls_left - GUARD_MODEL_CALLS < 1:
             raise BudgetExhausted("model_calls", budget.limits.model_calls)
+        if self._cause is None:
+            if self._short_of_budget():
+                self._cause = Stop.BUDGET
+            elif self._collector.saturated:
+                self._cause = Stop.SATURATED
+        return self._cause is not None
+
+    def _short_of_budget(self) -> bool:
+        budget, limit = self._context.budget, self._context.deadline - self._context.started
         return (
-            self._concluding > 0
-            or self._collector.saturated
-            or budget.tool_calls_left < 1
+            budget.tool_calls_left < 1
             or budget.model_calls_left - GUARD_MODEL_CALLS == 1
             or budget.tokens_left < 3 * self._request(evidence=True).estimated_tokens
-            or self._context.remaining < min(CONCLUDE_SECONDS, budget.limits.wall_time / 3)
+            or self._context.remaining < min(CONCLUDE_SECONDS, limit / 3)
         )
 
     async def _conclude(self) -> None:
@@ -185,23 +201,41 @@ class DiagnosisAgent:
             await self._progress.status("DRAFTING")
         self._concluding += 1
         self._messages.append(Message(role="user", content=_CONCLUDE))
+        self._fit_tokens()
 
-    async def _turn(self, *, evidence: bool) -> ModelReply:
-        """One reply; a transient failure is tried once more, a too long context once in a shorter form."""
+    def _fit_tokens(self) -> None:
+        """A long history must not cost the run its last turn: results are shortened until that is affordable."""
+        for size in _SHORTENED_BYTES:
+            if 2 * self._request(evidence=False).estimated_tokens <= self._context.budget.tokens_left:
+                break
+            self._shorten(size)
+
+    async def _turn(self) -> ModelReply:
+        """One reply; a transient failure is tried once more, a too long context once in a shorter form.
+
+        What a failed attempt cost may make the next one the last, so each attempt looks again.
+        """
         retries, compacted = _TRANSIENT_RETRIES, False
         while True:
+            if self._must_conclude() and not self._asked_to_conclude:
+                await self._conclude()
             try:
-                return await self._model.complete(self._request(evidence=evidence))
+                return await self._model.complete(self._request(evidence=self._cause is None))
             except ModelContextTooLong:
                 if compacted:
                     raise
                 compacted = True
-                self._compact()
+                self._shorten(_COMPACTED_BYTES)
             except _RETRIED as error:
                 if retries < 1:
                     raise
                 retries -= 1
                 _log.warning("model call failed", extra={"code": error.code})
+
+    @property
+    def _asked_to_conclude(self) -> bool:
+        """Whether the request to conclude already is the last word of the history."""
+        return self._messages[-1].content == _CONCLUDE
 
     def _request(self, *, evidence: bool) -> ModelRequest:
         return ModelRequest(
@@ -210,10 +244,10 @@ class DiagnosisAgent:
             max_output_tokens=_MAX_OUTPUT_TOKENS,
         )
 
-    def _compact(self) -> None:
+    def _shorten(self, size: int) -> None:
         """Shortens tool results; calls and results stay paired, as servers require."""
         self._messages = [
-            message.model_copy(update={"content": bound_bytes(message.content, _COMPACTED_BYTES)})
+            message.model_copy(update={"content": self._fence.shortened(message.content, size)})
             if message.role == "tool"
             else message
             for message in self._messages
@@ -221,12 +255,13 @@ class DiagnosisAgent:
 
     async def _opening(self, previous_turn: PreviousTurn | None) -> list[Message]:
         logs, database = self._sources.logs, self._sources.database
+        tables = await self._described(database) if database is not None else "none configured"
         system = _SYSTEM.format(
             rule=self._fence.rule,
             calls=MAX_CALLS_A_TURN,
             now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            logs=self._fence.wrap(await _described(logs)),
-            database=self._fence.wrap(await _described(database) if database is not None else "none configured"),
+            logs=self._fence.wrap(await self._described(logs)),
+            database=self._fence.wrap(tables),
         )
         question = {
             "query": self._context.query,
@@ -234,6 +269,17 @@ class DiagnosisAgent:
         }
         asked = self._fence.wrap(json.dumps(question, ensure_ascii=False))
         return [Message(role="system", content=system), Message(role="user", content=asked)]
+
+    async def _described(self, source: LogSource | BusinessDatabase) -> str:
+        """A source that can't even describe itself is no reason to look at no other."""
+        try:
+            async with asyncio.timeout(min(_DESCRIBE_SECONDS, self._context.remaining)):
+                return self._collector.clean(await source.describe(), _DESCRIPTION_BYTES)
+        except EvidenceError as error:
+            return f"not available: {error.code}"
+        except Exception as error:
+            _log.error("evidence source failed", extra={"defect": place_of(error)})
+            return f"not available: {EvidenceUnavailable.code}"
 
     # Replies -------------------------------------------------------------------------------------
 
@@ -252,9 +298,11 @@ class DiagnosisAgent:
         if cut:
             self._answer(calls, [_CUT] * len(calls))
             return None
-        drafts = [call for call in calls if call.name == SUBMIT_DRAFT]
-        if drafts and len(calls) == 1:
-            return self._draft(drafts[0])
+        if len(calls) == 1 and calls[0].name == SUBMIT_DRAFT:
+            return self._draft(calls[0])
+        if self._cause is not None:
+            self._answer(calls, [_DRAFT_ALONE if call.name == SUBMIT_DRAFT else _ONLY_DRAFT for call in calls])
+            return None
         evidence = [call for call in calls if call.name != SUBMIT_DRAFT]
         observations = iter(await self._observe(evidence))
         self._answer(
@@ -282,7 +330,8 @@ class DiagnosisAgent:
 
     def _identified(self, call: ToolCall) -> ToolCall:
         """Servers repeat ids or leave them out; each result has to name exactly one call."""
-        identifier, number = call.id, len(self._call_ids)
+        usable = call.id.isascii() and call.id.isprintable() and len(call.id) <= _MAX_CALL_ID
+        identifier, number = call.id if usable else "", len(self._call_ids)
         while not identifier or identifier in self._call_ids:
             number += 1
             identifier = f"call_{number}"
@@ -291,7 +340,7 @@ class DiagnosisAgent:
 
     def _draft(self, call: ToolCall) -> Draft | None:
         try:
-            return Draft.model_validate_json(call.arguments or "{}")
+            return Draft.model_validate_json(call.arguments)
         except ValidationError as error:
             self._answer([call], [f"The draft was not accepted: {explain(error)}"])
             return None
@@ -321,19 +370,12 @@ class DiagnosisAgent:
             self._messages.append(Message(role="tool", tool_call_id=call.id, content=result))
 
 
-async def _described(source: LogSource | BusinessDatabase) -> str:
-    """A source that can't even describe itself is no reason to look at no other."""
-    try:
-        return await source.describe()
-    except EvidenceError as error:
-        return f"not available: {error.code}"
-
-
 _KNOWN = {spec.name for spec in tool_specs(evidence=True)}
 
 
 def _replayable(call: ToolCall) -> ToolCall:
     """A call as the history may hold it: some servers refuse a history with arguments that aren't JSON."""
-    arguments = call.arguments if valid_json_object(call.arguments) else "{}"
+    readable = len(call.arguments) <= _MAX_HISTORY_ARGUMENTS and valid_json_object(call.arguments)
+    arguments = call.arguments if readable else "{}"
     name = call.name if call.name in _KNOWN else "unknown"
     return call.model_copy(update={"arguments": arguments, "name": name})

@@ -5,11 +5,13 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
+from superbizagent.application.defects import place_of
 from superbizagent.domain.run import RunContext
-from superbizagent.errors import StoreError
 from superbizagent.ports import CancelRequests, Clock
 
 _log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 5.0
 
 
 class CancelWatch:
@@ -40,10 +42,11 @@ class CancelWatch:
 
     async def _look(self, context: RunContext, connection_id: str) -> None:
         try:
-            reason = await self._requests.pending(context.run_id, connection_id)
-        except StoreError as error:
-            # A hiccup of the database must not end a run, nor its watch.
-            _log.warning("cancel poll failed", extra={"run_id": context.run_id, "code": error.code})
+            async with asyncio.timeout(_LOOK_SECONDS):
+                reason = await self._requests.pending(context.run_id, connection_id)
+        except Exception as error:
+            # Whatever the database's hiccup is, it must not end a run, nor its watch, nor hold it up.
+            _log.warning("cancel poll failed", extra={"run_id": context.run_id, "defect": place_of(error)})
             return
         if reason is not None and context.cancel(reason):
             _log.info("run cancelled", extra={"run_id": context.run_id, "reason": reason})

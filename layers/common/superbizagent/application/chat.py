@@ -131,21 +131,33 @@ class ChatUseCase:
 
         Raises RequestError when no run could be started for it, and RunPersistenceFailed when its start or
         its end could not be stored: then nothing is published, and the sweep ends the row (LIFE-4). Every
-        other failure is a result.
+        other failure is a result. Cancelling the task stores CANCELLED before it lets go.
         """
         session_id = valid_session_id(request.session_id) if request.session_id is not None else new_id()
         with _persisting():
             prior = await self._runs.prior_context(session_id, request.owner)
             context = self._context(session_id, request)
-            earlier = await self._runs.start(self._new_run(context, request))
+            earlier = await self._started(context, request)
         if earlier is not None:
-            return _repeated(earlier, request)
-        _log.info("run started", extra={"run_id": context.run_id, "session_id": session_id})
-        ended = await self._run(context, request, observer, prior)
-        result = await self._finish(context, request, ended)
-        if context.cancel_reason is CancelReason.SHUTDOWN:
+            result = _repeated(earlier, request)
+        else:
+            _log.info("run started", extra={"run_id": context.run_id, "session_id": session_id})
+            ended = await self._run(context, request, observer, prior)
+            result = await self._finish(context, request, ended)
+        if _cancelling():
             raise asyncio.CancelledError
         return result
+
+    async def _started(self, context: RunContext, request: ChatRequest) -> StoredRun | None:
+        """A shutdown in this moment waits for the row, so that the row can be ended."""
+        start = asyncio.ensure_future(self._runs.start(self._new_run(context, request)))
+        try:
+            return await asyncio.shield(start)
+        except asyncio.CancelledError:
+            if not _cancelling():
+                raise
+            context.cancel(CancelReason.SHUTDOWN)
+            return await start
 
     def _context(self, session_id: str, request: ChatRequest) -> RunContext:
         limit = self._limits.budget.wall_time
@@ -178,27 +190,67 @@ class ChatUseCase:
 
     async def _run(self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext) -> _Ended:
         """What the run comes to; never raises for anything that happens in it (LIFE-5)."""
-        work = asyncio.create_task(self._watched(context, request, observer, prior))
+        work = asyncio.create_task(self._bounded(context, request, observer, prior))
         context.on_cancel(work.cancel)
         try:
-            return await work
+            ended = await self._settled(work, context)
         except asyncio.CancelledError:
-            if context.state is not Lifecycle.CANCELLED:
-                # Not the run was cancelled but the task that runs it: the process is being shut down.
-                context.cancel(CancelReason.SHUTDOWN)
-                await asyncio.gather(work, return_exceptions=True)
+            # Not the run was cancelled but the task that runs it: the process is being shut down.
+            context.cancel(CancelReason.SHUTDOWN)
+            ended = await self._settled(work, context)
+        if not ended:
+            _log.error("run went on after its end", extra={"run_id": context.run_id})
+            return self._failed(context, BudgetExhausted("wall_time", self._limits.budget.wall_time))
+        try:
+            return work.result()
+        except asyncio.CancelledError as error:
+            # Without anybody's wish to cancel, a library's own cancellation came through: a defect.
+            return self._failed(context, self._defect(context, error))
         except SuperBizAgentError as error:
             return self._failed(context, error)
         except Exception as error:
+            return self._failed(context, self._defect(context, error))
+
+    async def _settled(self, work: asyncio.Task[_Ended], context: RunContext) -> bool:
+        """Whether the work ended: a call that ignores its cancellation must not keep the run from its end."""
+        grace = self._limits.terminal_reserve / 2
+        cancelled = asyncio.Event()
+        context.on_cancel(cancelled.set)
+        watch = asyncio.create_task(cancelled.wait())
+        try:
+            await asyncio.wait([work, watch], timeout=context.remaining + grace, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([work], timeout=grace / 2)
+        finally:
+            watch.cancel()
+        return work.done()
+
+    def _defect(self, context: RunContext, error: BaseException) -> SuperBizAgentError:
+        if context.state is not Lifecycle.CANCELLED:
             _log.error("run failed", extra={"run_id": context.run_id, "defect": place_of(error)})
-            return self._failed(context, InternalFailure())
-        return _Ended(ReleaseOutcome.CANCELLED)
+        return InternalFailure()
 
     def _failed(self, context: RunContext, error: SuperBizAgentError) -> _Ended:
         if isinstance(error, RunCancelled) or context.state is Lifecycle.CANCELLED:
             return _Ended(ReleaseOutcome.CANCELLED)
-        context.fail()
+        if isinstance(error, BudgetExhausted):
+            context.exhaust()
+        else:
+            context.fail()
         return _Ended(ReleaseOutcome.FAILED, failure_code=error.code)
+
+    async def _bounded(
+        self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext
+    ) -> _Ended:
+        """Ends what none of the inner bounds ended; later than they, so that they come first."""
+        bound = asyncio.timeout(context.remaining + self._limits.terminal_reserve / 4)
+        try:
+            async with bound:
+                return await self._watched(context, request, observer, prior)
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            context.exhaust()
+            raise BudgetExhausted("wall_time", self._limits.budget.wall_time) from error
 
     async def _watched(
         self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext
@@ -207,19 +259,10 @@ class ChatUseCase:
         await progress.started()
         async with self._cancel_watch.over(context, request.connection_id):
             context.check()
-            ended = await self._bounded(context, progress, prior)
+            ended = await self._answered(context, progress, prior)
         if not (ended.outcome is ReleaseOutcome.FALLBACK and context.state is Lifecycle.BUDGET_EXHAUSTED):
             context.succeed()
         return ended
-
-    async def _bounded(self, context: RunContext, progress: Progress, prior: PriorContext) -> _Ended:
-        """Ends what none of the inner bounds ended; later than they, so that they come first."""
-        try:
-            async with asyncio.timeout(context.remaining + self._limits.terminal_reserve / 4):
-                return await self._answered(context, progress, prior)
-        except TimeoutError as error:
-            context.exhaust()
-            raise BudgetExhausted("wall_time", self._limits.budget.wall_time) from error
 
     async def _answered(self, context: RunContext, progress: Progress, prior: PriorContext) -> _Ended:
         model = RunModel(self._model, context, self._limits.model_call)
@@ -281,15 +324,15 @@ class ChatUseCase:
         try:
             async with asyncio.timeout(self._limits.terminal_write):
                 return await self._runs.finish(context.run_id, end)
-        except (StoreError, TimeoutError) as error:
-            _log.error("outcome not stored", extra={"run_id": context.run_id, "error": type(error).__name__})
+        except Exception as error:
+            _log.error("outcome not stored", extra={"run_id": context.run_id, "defect": place_of(error)})
             raise RunPersistenceFailed from error
 
     async def _superseded(self, context: RunContext, request: ChatRequest) -> ChatResult:
         """Another terminal write came first (LIFE-3): its outcome is the run's, and ours is not published."""
         with _persisting():
             stored = await self._runs.find(context.run_id)
-        ended = stored is not None and stored.status is RunStatus.FAILED
+        ended = stored is not None and stored.status in (RunStatus.FAILED, RunStatus.CANCELLED)
         return ChatResult(
             session_id=context.session_id,
             run_id=context.run_id,
@@ -320,6 +363,18 @@ def _persisting() -> Iterator[None]:
         yield
     except StoreError as error:
         raise RunPersistenceFailed from error
+    except SuperBizAgentError:
+        raise
+    except Exception as error:
+        # No store may raise anything else; if one does, its words stay here (LIFE-5).
+        _log.error("store failed", extra={"defect": place_of(error)})
+        raise RunPersistenceFailed from error
+
+
+def _cancelling() -> bool:
+    """Whether this task itself is being cancelled: the process is being shut down."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _shielded(work: Awaitable[bool]) -> bool:

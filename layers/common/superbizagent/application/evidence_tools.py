@@ -19,7 +19,7 @@ from superbizagent.domain.evidence import (
     ToolName,
     type_of_tool,
 )
-from superbizagent.errors import EvidenceUnavailable, InvalidToolArguments, UnknownTool
+from superbizagent.errors import BudgetExhausted, EvidenceUnavailable, InvalidToolArguments, UnknownTool
 from superbizagent.ports import BusinessDatabase, KnowledgeIndex, LogSource
 
 SUBMIT_DRAFT = "submit_draft"
@@ -55,7 +55,10 @@ class EvidenceTools:
         self._collector = collector
 
     async def call(self, call: ToolCall) -> Observation:
-        """Never raises for what the model or a source does: errors are observations (DIAG-6)."""
+        """Never raises for what the model or a source does: errors are observations (DIAG-6).
+
+        Raises BudgetExhausted when the run's deadline ends the call.
+        """
         try:
             name = ToolName(call.name)
         except ValueError:
@@ -64,7 +67,12 @@ class EvidenceTools:
             arguments = type_of_tool[name].model_validate_json(call.arguments or "{}")
         except ValidationError as error:
             return self._collector.reject(name, call.arguments, InvalidToolArguments(explain(error)))
-        return await self._collector.collect(name, arguments, self._fetch(arguments))
+        try:
+            return await self._collector.collect(name, arguments, self._fetch(arguments))
+        except BudgetExhausted as error:
+            if error.resource != "tool_calls":
+                raise
+            return self._collector.refuse(name, arguments)
 
     def _fetch(self, arguments: ToolArguments) -> Fetch:
         match arguments:
@@ -95,9 +103,14 @@ def explain(error: ValidationError) -> str:
 def valid_json_object(text: str) -> bool:
     """Whether servers that parse the history's arguments will accept this text."""
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(text, parse_constant=_no_json), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _no_json(constant: str) -> None:
+    """Python reads NaN and Infinity, JSON has neither."""
+    raise ValueError(constant)
 
 
 def _known_tools() -> str:

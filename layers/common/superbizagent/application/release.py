@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from superbizagent.application import semantic_guard
 from superbizagent.application.agent import Investigation, Stop
 from superbizagent.application.progress import Progress
+from superbizagent.application.references import references
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain import evidence_guard
 from superbizagent.domain.content import (
@@ -19,7 +20,6 @@ from superbizagent.domain.content import (
     FallbackContent,
     FallbackReason,
     PublicClaim,
-    Reference,
     VerifiedSource,
     encoded_size,
 )
@@ -27,15 +27,17 @@ from superbizagent.domain.draft import Claim, Draft, MissingContext
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome, RunContext
-from superbizagent.domain.text import bound_characters
+from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import BudgetExhausted
 
 _log = logging.getLogger(__name__)
 
 _EXCERPT_LINES = 8
-_EXCERPT_CHARACTERS = 400
+_EXCERPT_BYTES = 1_000
 _MAX_CHECKED = 20
-_MAX_DETAIL = 600
+_MAX_TITLE = 300
+_MAX_DETAIL = 900
+_MAX_NOTE = 200
 
 _TEXTS = {
     FallbackReason.INSUFFICIENT_EVIDENCE: "The evidence that was found does not establish a cause.",
@@ -82,32 +84,37 @@ async def release(
     draft = investigation.draft
     if draft is None or not draft.concluded:
         return _without_conclusion(investigation, context)
-    await progress.status("CHECKING_EVIDENCE")
-    findings = evidence_guard.check(draft, investigation.observations, context.query)
-    if findings:
-        _log.info("draft rejected", extra={"rules": dict(Counter(finding.rule.value for finding in findings))})
-        return _fallback(FallbackReason.GUARD_REJECTED, investigation.observations)
-    await progress.status("CHECKING_MEANING")
+    observations = investigation.observations
     try:
-        passed = await semantic_guard.supported(draft, investigation.observations, model, verdict_timeout)
-    except BudgetExhausted:
-        context.exhaust()
-        return _fallback(FallbackReason.BUDGET_REACHED, investigation.observations)
-    if not passed:
-        return _fallback(FallbackReason.GUARD_REJECTED, investigation.observations)
-    return _diagnosis(draft, investigation.observations, context.query)
+        await progress.status("CHECKING_EVIDENCE")
+        findings = evidence_guard.check(draft, observations, context.query)
+        if findings:
+            _log.info("draft rejected", extra={"rules": dict(Counter(finding.rule.value for finding in findings))})
+            return _fallback(FallbackReason.GUARD_REJECTED, observations)
+        await progress.status("CHECKING_MEANING")
+        passed = await semantic_guard.supported(draft, observations, model, verdict_timeout)
+        # Checked here, where a deadline that has just passed still leads to a fallback.
+        context.check()
+    except BudgetExhausted as error:
+        return _budget_reached(error, observations, context)
+    diagnosis = _diagnosis(draft, observations, context.query) if passed else None
+    return diagnosis or _fallback(FallbackReason.GUARD_REJECTED, observations)
 
 
 def _without_conclusion(investigation: Investigation, context: RunContext) -> Released:
     draft, observations = investigation.draft, investigation.observations
     if investigation.stop is Stop.BUDGET:
-        if not any(observation.safe for observation in observations):
-            raise BudgetExhausted("run", context.budget.limits.model_calls)
-        context.exhaust()
-        return _fallback(FallbackReason.BUDGET_REACHED, observations)
+        return _budget_reached(BudgetExhausted("run", context.budget.limits.model_calls), observations, context)
     if draft is not None and draft.missing_context:
         return _fallback(FallbackReason.CONTEXT_MISSING, observations, draft.missing_context)
     return _fallback(FallbackReason.INSUFFICIENT_EVIDENCE, observations)
+
+
+def _budget_reached(error: BudgetExhausted, observations: Sequence[Observation], context: RunContext) -> Released:
+    if not any(observation.safe for observation in observations):
+        raise error
+    context.exhaust()
+    return _fallback(FallbackReason.BUDGET_REACHED, observations)
 
 
 # Fallback ------------------------------------------------------------------------------------------
@@ -124,7 +131,7 @@ def _fallback(
         missing_context=tuple(dict.fromkeys(missing)),
         next_steps=_STEPS[reason],
     )
-    while encoded_size(content) > MAX_CONTENT_BYTES:
+    while encoded_size(content) > MAX_CONTENT_BYTES and content.checked:
         content = content.model_copy(update={"checked": content.checked[:-1]})
     return Released(ReleaseOutcome.FALLBACK, content)
 
@@ -132,7 +139,7 @@ def _fallback(
 def _checked(observation: Observation) -> CheckedSource:
     return CheckedSource(
         kind=ToolName(observation.tool),
-        title=bound_characters(observation.title or observation.tool, 200),
+        title=bound_json(observation.title or observation.tool, _MAX_TITLE),
         detail=_plain_detail(observation),
         status=observation.status,
         error_code=observation.error_code,
@@ -150,7 +157,7 @@ def _plain_detail(observation: Observation) -> str:
     if observation.tool == ToolName.QUERY_MYSQL:
         return "one SELECT statement"
     titles = dict.fromkeys(document.title for document in observation.documents)
-    return bound_characters("; ".join(titles), _MAX_DETAIL) if titles else "one search"
+    return bound_json("; ".join(titles), _MAX_DETAIL) if titles else "one search"
 
 
 def _arguments(observation: Observation) -> Mapping[str, tuple[str, ...]]:
@@ -164,17 +171,19 @@ def _arguments(observation: Observation) -> Mapping[str, tuple[str, ...]]:
 # Diagnosis -----------------------------------------------------------------------------------------
 
 
-def _diagnosis(draft: Draft, observations: Sequence[Observation], query: str) -> Released:
+def _diagnosis(draft: Draft, observations: Sequence[Observation], query: str) -> Released | None:
+    """The draft as public content; None in the odd case that it can't be made to fit."""
     cited = dict.fromkeys(evidence_id for claim in draft.claims for evidence_id in claim.evidence_ids)
     used = [observation for observation in observations if observation.evidence_id in cited]
+    prose = _Prose(used)
     # Public numbers of their own: neither tool call ids nor evidence ids leave the run (RELEASE-1).
     public_id = {observation.evidence_id: f"S{number}" for number, observation in enumerate(used, start=1)}
     content = DiagnosisContent(
-        conclusion=draft.conclusion or "",
-        claims=tuple(_public_claim(claim, public_id) for claim in draft.claims),
-        scope=draft.scope,
-        limitations=draft.limitations,
-        next_steps=evidence_guard.supported_steps(draft, observations, query),
+        conclusion=prose.public(draft.conclusion or ""),
+        claims=tuple(_public_claim(claim, public_id, prose) for claim in draft.claims),
+        scope=prose.public(draft.scope),
+        limitations=tuple(prose.public(text) for text in draft.limitations),
+        next_steps=tuple(prose.public(text) for text in evidence_guard.supported_steps(draft, observations, query)),
         sources=tuple(_source(observation, public_id[observation.evidence_id], draft.claims) for observation in used),
     )
     published = PublishedResult(
@@ -184,28 +193,42 @@ def _diagnosis(draft: Draft, observations: Sequence[Observation], query: str) ->
         limitations=content.limitations,
         source_documents=tuple(_source_documents(draft.claims, used)),
     )
-    return Released(ReleaseOutcome.SUCCESS, _fitted(content), published)
+    fitted = _fitted(content)
+    return Released(ReleaseOutcome.SUCCESS, fitted, published) if fitted is not None else None
 
 
-def _public_claim(claim: Claim, public_id: Mapping[str, str]) -> PublicClaim:
+class _Prose:
+    """Published prose carries no link but those of the documents it cites (SEC-3)."""
+
+    def __init__(self, used: Sequence[Observation]) -> None:
+        self._sources = {document.source for observation in used for document in observation.documents}
+        self._evidence = "\n".join(observation.projection for observation in used)
+
+    def public(self, text: str) -> str:
+        return without_links(text, self._sources, self._evidence)
+
+
+def _public_claim(claim: Claim, public_id: Mapping[str, str], prose: _Prose) -> PublicClaim:
     ids = dict.fromkeys(public_id[evidence_id] for evidence_id in claim.evidence_ids)
-    return PublicClaim(text=claim.text, source_ids=tuple(ids), quotes=claim.quotes)
+    return PublicClaim(text=prose.public(claim.text), source_ids=tuple(ids), quotes=claim.quotes)
 
 
 def _source(observation: Observation, public_id: str, claims: Iterable[Claim]) -> VerifiedSource:
     lines: dict[str, None] = {}
-    for claim in claims:
-        if observation.evidence_id in claim.evidence_ids:
-            lines |= dict.fromkeys(evidence_guard.supporting_lines(claim, observation, _EXCERPT_LINES))
+    resting = [claim for claim in claims if observation.evidence_id in claim.evidence_ids]
+    for claim in resting:
+        lines |= dict.fromkeys(evidence_guard.supporting_lines(claim, observation, _EXCERPT_LINES))
+    returned = {document.document_id for document in observation.documents}
+    named = {document_id for claim in resting for document_id in claim.document_ids} & returned
     shown = [line for line in observation.projection.splitlines() if line in lines]
     return VerifiedSource(
         id=public_id,
         kind=ToolName(observation.tool),
-        title=bound_characters(observation.title, 200),
-        detail=bound_characters(_asked(observation), _MAX_DETAIL),
+        title=bound_json(observation.title or observation.tool, _MAX_TITLE),
+        detail=bound_json(_asked(observation), _MAX_DETAIL),
         coverage=_coverage_view(observation.coverage),
-        excerpt=tuple(bound_characters(line, _EXCERPT_CHARACTERS) for line in dict.fromkeys(shown)),
-        references=tuple(Reference.model_validate(document.model_dump()) for document in observation.documents),
+        excerpt=tuple(bound_json(line, _EXCERPT_BYTES) for line in dict.fromkeys(shown)),
+        references=references(named or returned, observation.documents),
         fetched_at=observation.observed_at,
     )
 
@@ -222,11 +245,18 @@ def _asked(observation: Observation) -> str:
 
 
 def _source_documents(claims: Iterable[Claim], used: Iterable[Observation]) -> Iterable[SourceDocument]:
+    """Each cited document once, however many of its passages were returned."""
     cited = {document_id for claim in claims for document_id in claim.document_ids}
-    for observation in used:
-        for document in observation.documents:
-            if document.document_id in cited:
-                yield SourceDocument(document_id=document.document_id, title=document.title, source=document.source)
+    documents = {
+        document.document_id: document
+        for observation in used
+        for document in observation.documents
+        if document.document_id in cited and document.document_id.strip()
+    }
+    for document_id, document in documents.items():
+        yield SourceDocument(
+            document_id=document_id, title=document.title.strip() or document_id, source=document.source
+        )
 
 
 def _coverage_view(coverage: Coverage | None) -> CoverageView | None:
@@ -240,26 +270,54 @@ def _coverage_view(coverage: Coverage | None) -> CoverageView | None:
         matched=coverage.matched,
         shown=coverage.shown,
         complete=coverage.complete,
-        notes=coverage.notes[:5],
+        notes=tuple(bound_json(note, _MAX_NOTE) for note in coverage.notes[:5]),
     )
 
 
-def _fitted(content: DiagnosisContent) -> DiagnosisContent:
-    """`content` within the size that is stored and sent, by showing less of the sources' records (WIRE-4).
+def _fitted(content: DiagnosisContent) -> DiagnosisContent | None:
+    """`content` within the size that is stored and sent, by showing less of its sources (WIRE-4).
 
-    Claims and conclusion are bounded by the draft; a draft of that size and bare sources always fits.
+    Claims and conclusion are bounded by the draft; only of the sources' descriptions is anything cut.
     """
-    for lines, characters in ((8, 400), (6, 240), (4, 160), (2, 120), (0, 0)):
+    for detail in _DETAILS:
         if encoded_size(content) <= MAX_CONTENT_BYTES:
-            break
-        sources = tuple(
-            source.model_copy(
-                update={
-                    "excerpt": tuple(bound_characters(line, characters) for line in source.excerpt[:lines]),
-                    "references": source.references[: lines or 1],
-                }
-            )
-            for source in content.sources
-        )
+            return content
+        sources = tuple(detail.of(source) for source in content.sources)
         content = content.model_copy(update={"sources": sources})
-    return content
+    return content if encoded_size(content) <= MAX_CONTENT_BYTES else None
+
+
+@dataclass(frozen=True)
+class _Detail:
+    """How much of a source is shown: `lines` of its excerpt, `text` bytes of each text, `references`."""
+
+    lines: int
+    text: int
+    references: int
+    coverage: bool = True
+
+    def of(self, source: VerifiedSource) -> VerifiedSource:
+        coverage = source.coverage if self.coverage else None
+        if coverage is not None and self.lines == 0:
+            coverage = coverage.model_copy(update={"notes": ()})
+        return source.model_copy(
+            update={
+                "title": bound_json(source.title, max(self.text, 40)),
+                "detail": bound_json(source.detail, self.text),
+                "coverage": coverage,
+                "excerpt": tuple(bound_json(line, self.text) for line in source.excerpt[: self.lines]),
+                "references": source.references[: self.references],
+            }
+        )
+
+
+_DETAILS = (
+    _Detail(lines=8, text=400, references=6),
+    _Detail(lines=6, text=240, references=3),
+    _Detail(lines=4, text=160, references=2),
+    _Detail(lines=2, text=120, references=1),
+    _Detail(lines=0, text=60, references=1),
+    _Detail(lines=0, text=0, references=0),
+    _Detail(lines=0, text=0, references=0, coverage=False),
+)
+"""Tried in turn until the content fits."""

@@ -63,7 +63,10 @@ def _request(query: str, prior: PriorContext) -> ModelRequest:
 def _intent(reply: ModelReply) -> Intent:
     """The intent in a reply that is exactly `{"intent": …}`; raises ModelReplyInvalid."""
     try:
+        # Pairs, so that a field said twice is seen; an object is the only thing read as a tuple.
         pairs = json.loads(reply.content, object_pairs_hook=tuple)
+        if not isinstance(pairs, tuple):
+            raise ValueError("no object")
         ((name, value),) = pairs
         if name != "intent":
             raise ValueError("another field")

@@ -23,11 +23,16 @@ class RunModel:
         """
         self._context.check()
         reservation = self._context.budget.reserve_model_call(request.estimated_tokens)
-        limit = min(within or self._call_timeout, self._context.remaining)
+        allowed, remaining = self._call_timeout if within is None else within, self._context.remaining
+        bound = asyncio.timeout(min(allowed, remaining))
         try:
-            async with asyncio.timeout(limit):
+            async with bound:
                 reply = await self._model.complete(request)
         except TimeoutError as error:
+            if bound.expired() and remaining <= allowed:
+                # The loop's timer may fire a moment early: without this the deadline would be seen as
+                # one slow call, and another call be started for nothing.
+                self._context.exhaust()
             self._context.check()
             raise ModelTimeout from error
         if reply.tokens is not None:

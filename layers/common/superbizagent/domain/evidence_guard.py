@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from superbizagent.domain.absence import covers_absence, says_absent
 from superbizagent.domain.draft import Claim, Draft
-from superbizagent.domain.evidence import Observation, ObservationStatus, ToolName
+from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText, evidence_text, text_of
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
 
@@ -85,11 +85,6 @@ def _support(line: str, wanted: Values, quotes: Iterable[str]) -> int:
     return score + 2 * sum(bool(identifier_pattern(name).search(text.folded)) for name in wanted.identifiers)
 
 
-def _part_of(line: str, quote: str) -> bool:
-    """A quotation of several lines is shown by each of them; a few characters show nothing."""
-    return len(line) > 20 and line in quote
-
-
 def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rule]:
     if not claim.evidence_ids:
         yield Rule.NOTHING_CITED
@@ -111,12 +106,14 @@ def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rul
 
 
 def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
-    """Each cited observation is READY, or shows that nothing was found and the claim says just that."""
+    """At least one cited observation is READY, or shows that nothing was found and the claim says just that.
+
+    None may be an ERROR: it shows nothing about its source.
+    """
     absence = says_absent(claim.text, [evidence_text(observation) for observation in cited])
-    for observation in cited:
-        nothing_found = observation.status is ObservationStatus.NO_EVIDENCE
-        if not observation.ready and not (absence and nothing_found):
-            yield Rule.EVIDENCE_NOT_READY
+    shows = [observation for observation in cited if observation.ready or (absence and observation.safe)]
+    if not shows or not all(observation.safe for observation in cited):
+        yield Rule.EVIDENCE_NOT_READY
 
 
 def _absence_shown(prose: str, cited: Sequence[Observation]) -> bool:

@@ -1,9 +1,11 @@
 """An observation's text in the terms in which the guards compare."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
 from functools import lru_cache
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.values import (
     Moment,
     Number,
@@ -53,7 +55,20 @@ def evidence_text(observation: Observation) -> EvidenceText:
         window = (observation.coverage.start, observation.coverage.end)
         parts += [instant.isoformat() for instant in window if instant is not None]
     parts += [f"{document.title} {document.document_id}" for document in observation.documents]
-    return text_of("\n".join(parts), prose=observation.tool == ToolName.LOOKUP_KNOWLEDGE)
+    text = text_of("\n".join(parts), prose=observation.tool == ToolName.LOOKUP_KNOWLEDGE)
+    return replace(text, moments=(*text.moments, *_dated(text.moments, observation.coverage)))
+
+
+def _dated(moments: Sequence[Moment], coverage: Coverage | None) -> Iterator[Moment]:
+    """Times of day, as counts are labelled with, on the day of a window that lies within one day."""
+    if coverage is None or coverage.start is None or coverage.end is None:
+        return
+    first, last = coverage.start.astimezone(UTC), coverage.end.astimezone(UTC) - timedelta(microseconds=1)
+    if first.date() != last.date():
+        return
+    for moment in moments:
+        if moment.day is None and moment.month_day is None and moment.offset in (None, timedelta()):
+            yield replace(moment, day=first.date())
 
 
 @lru_cache(maxsize=256)

@@ -17,45 +17,69 @@ from superbizagent.domain.text import fold_whitespace
 
 @dataclass(frozen=True)
 class Moment:
-    """A date, a time of day, or both, as precisely as it was written. `offset` only where one was given."""
+    """A date, a time of day, or both, as precisely as it was written. `offset` only where one was given.
 
-    day: date | None
+    `month_day` is a date without its year, as syslog and people write it; `day` is None then.
+    """
+
+    day: date | None = None
     hour: int | None = None
     minute: int | None = None
     second: int | None = None
     fraction: str | None = None
     offset: timedelta | None = None
+    month_day: tuple[int, int] | None = None
 
     def agrees_with(self, evidence: "Moment") -> bool:
         """Whether `evidence` shows this moment, at the precision this one is written in."""
-        if self.day is not None and evidence.day is not None and self._shifted(evidence).day != self.day:
-            return False
-        if self.hour is None:
-            return evidence.day is not None
-        if self.day is not None and evidence.day is None:
-            return False
         other = self._shifted(evidence)
-        if (other.hour, other.minute) != (self.hour, self.minute):
+        if self._dated and not self._same_day(other):
+            # A time without a date in the evidence may still show a time; it never shows a date.
             return False
-        if self.second is not None and other.second != self.second:
+        return self.hour is None or self._same_time(other)
+
+    @property
+    def _dated(self) -> bool:
+        return self.day is not None or self.month_day is not None
+
+    def _same_day(self, other: "Moment") -> bool:
+        if self.day is not None and other.day is not None:
+            return self.day == other.day
+        return other._dated and self._month_and_day == other._month_and_day
+
+    @property
+    def _month_and_day(self) -> tuple[int, int] | None:
+        return (self.day.month, self.day.day) if self.day is not None else self.month_day
+
+    def _same_time(self, other: "Moment") -> bool:
+        if self.hour != other.hour or (self.minute is not None and self.minute != other.minute):
+            return False
+        if self.second is not None and self.second != other.second:
             return False
         return self.fraction is None or (other.fraction or "").startswith(self.fraction)
 
     def _shifted(self, evidence: "Moment") -> "Moment":
         """`evidence` in this moment's zone, where both name one."""
-        zones = (self.offset, evidence.offset)
-        if None in zones or self.offset == evidence.offset or evidence.day is None or evidence.hour is None:
+        if self.offset is None or evidence.offset is None or self.offset == evidence.offset:
             return evidence
-        local = datetime(
-            evidence.day.year,
-            evidence.day.month,
-            evidence.day.day,
-            evidence.hour,
-            evidence.minute or 0,
-            evidence.second or 0,
-            tzinfo=timezone(evidence.offset or timedelta()),
-        ).astimezone(timezone(self.offset or timedelta()))
-        return Moment(local.date(), local.hour, local.minute, local.second, evidence.fraction, self.offset)
+        if evidence.hour is None:
+            return evidence
+        # Without a date any day will do, and only the time of day is kept.
+        day = evidence.day or date(2000, 6, 15)
+        seconds = min(evidence.second or 0, 59)
+        there = datetime(
+            day.year, day.month, day.day, evidence.hour, evidence.minute or 0, seconds, tzinfo=timezone(evidence.offset)
+        )
+        here = there.astimezone(timezone(self.offset))
+        return Moment(
+            day=here.date() if evidence.day is not None else None,
+            hour=here.hour,
+            minute=here.minute if evidence.minute is not None else None,
+            second=here.second if evidence.second is not None else None,
+            fraction=evidence.fraction,
+            offset=self.offset,
+            month_day=evidence.month_day,
+        )
 
 
 @dataclass(frozen=True)
@@ -82,21 +106,55 @@ class Values:
 _QUOTATION = re.compile(r'"([^"\n]{2,})"|“([^”]{2,})”|「([^」]{2,})」|『([^』]{2,})』|«([^»]{2,})»|`([^`\n]{2,})`')
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
-_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_CLOCK = (
-    r"(?P<hour>[01]?[0-9]|2[0-4]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-6][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
-    r"(?:\s?(?P<half>[ap])\.?m\b\.?)?(?:\s?(?P<offset>Z\b|UTC(?![+-])\b|(?:UTC)?[+-][0-9]{2}:?[0-9]{2}\b))?"
+_MONTH = (
+    r"\b(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+# A minus after hours and minutes alone is a range (14:00-14:30); after seconds or an ISO T it is an offset.
+_MINUS = r"\s?-(?:0[0-9]|1[0-2]):?(?:00|30)\b(?!:)"
+_OFFSET = (
+    r"\s?Z\b|\s?(?:UTC|GMT)[+-][0-9]{1,2}(?::?[0-9]{2})?\b|\s?(?:UTC|GMT)\b"
+    r"|\s?\+(?:0[0-9]|1[0-4]):?(?:00|15|30|45)\b(?!:)"
+)
+
+
+def _clock(minus: str) -> str:
+    return (
+        r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
+        r"(?::(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]{1,9}))?)?(?![0-9:])"
+        rf"(?:\s?(?P<half>[ap])\.?m\b\.?)?(?P<offset>{_OFFSET}|{minus})?"
+    )
+
+
+_CLOCK = _clock(rf"(?(second){_MINUS}|(?!))")
+_ISO_CLOCK = _clock(rf"(?(second){_MINUS}|(?(t){_MINUS}|(?!)))")
+_CJK_CLOCK = (
+    r"(?P<period>凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上)?\s?(?P<hour>[01]?[0-9]|2[0-3])\s?[点點时時]"
+    r"(?:(?P<minute>[0-5]?[0-9])分?(?:(?P<second>[0-5]?[0-9])秒)?|(?P<mark>半|整|钟|鐘)"
+    # An hour alone has to look like one: 3点 may be three points.
+    r"|(?(period)|(?=左右|前|后|後|至|到|起|之|开始|開始)))"
 )
 _BEFORE = r"(?<![A-Za-z0-9_.:])"
+_ISO_DAY = r"(?P<y>[12][0-9]{3})[-/年](?P<m>[01]?[0-9])[-/月](?P<d>[0-3]?[0-9])"
+_CJK_DAY = r"(?P<m>[01]?[0-9])月(?P<d>[0-3]?[0-9])[日号號]"
+_DAY_OF_MONTH = r"(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<y>[12][0-9]{3})\b"
 _MOMENTS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        _BEFORE + r"(?P<y>[12][0-9]{3})[-/年](?P<m>[01]?[0-9])[-/月](?P<d>[0-3]?[0-9])日?(?:[T ]|\s*)" + _CLOCK,
-        _BEFORE + r"(?P<y>[12][0-9]{3})[-/年](?P<m>[01]?[0-9])[-/月](?P<d>[0-3]?[0-9])(?![0-9:])日?",
-        _BEFORE + r"(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?\s" + _MONTH + r",?\s(?P<y>[12][0-9]{3})\b",
-        _BEFORE + _MONTH + r"\s(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?,?\s(?P<y>[12][0-9]{3})\b",
-        _BEFORE + _MONTH + r"\s+(?P<d>[0-3]?[0-9])\s" + _CLOCK + r"\s(?P<y>[12][0-9]{3})\b",
-        r"(?<![A-Za-z0-9_.:])" + _CLOCK + r"(?![0-9:])",
+        _BEFORE + _ISO_DAY + r"日?(?:(?P<t>T)|\s*)" + _ISO_CLOCK,
+        _BEFORE + _ISO_DAY + r"日?\s*" + _CJK_CLOCK,
+        _BEFORE + _ISO_DAY + r"(?![0-9:])日?",
+        _BEFORE + _CJK_DAY + r"\s*" + _CLOCK,
+        _BEFORE + _CJK_DAY + r"\s*" + _CJK_CLOCK,
+        _BEFORE + _CJK_DAY,
+        _BEFORE + _DAY_OF_MONTH + r"[\s/-]" + _MONTH + r"(?:,?[\s/-]|:)" + _YEAR + r"(?:[,:]?\s?" + _CLOCK + ")?",
+        _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r"(?:,?\s" + _YEAR + r")(?:,?\s" + _CLOCK + ")?",
+        _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r",?\s" + _CLOCK + r"(?:\s" + _YEAR + ")?",
+        _BEFORE + _MONTH + r"\s" + _DAY_OF_MONTH + r"(?![0-9A-Za-z.:])",
+        _BEFORE + _DAY_OF_MONTH + r"\s" + _MONTH,
+        _BEFORE + _CLOCK,
+        _BEFORE + _CJK_CLOCK,
     )
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_/$.][A-Za-z0-9_.:/@#$*-]*[A-Za-z0-9_*]|[A-Za-z]")
@@ -108,6 +166,7 @@ _MEASURE = re.compile(_NUMBER.pattern + r"(?:\s?(?:[a-zµ]{1,3}|[KMGT]i?B))?(?![
 _HASH = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{16,}\b", re.IGNORECASE)
 _STATUS_CLASS = re.compile(r"\b[1-5]xx\b", re.IGNORECASE)
 _QUANTITY = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?(?:[A-Za-z]{1,3}|%)?(?:/[A-Za-z]{1,6})?")
+_NUMBER_PAIR = re.compile(r"[1-9][0-9]{0,2}[-/][1-9][0-9]{0,2}")
 _CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[a-z]+(?:[A-Z][a-z0-9]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -178,41 +237,51 @@ def _take_moments(text: str) -> tuple[str, tuple[Moment, ...]]:
 def _moment(match: re.Match[str]) -> Moment | None:
     groups = match.groupdict()
     try:
-        day = _day(groups)
+        day, month_day = _day(groups)
     except ValueError:
         return None
     if not groups.get("hour"):
-        return Moment(day)
-    hour = int(groups["hour"])
-    if groups.get("half"):
-        hour = hour % 12 + (12 if groups["half"].lower() == "p" else 0)
-    if hour > 23:
-        return None
+        return Moment(day=day, month_day=month_day)
+    minute = "30" if groups.get("mark") == "半" else "0" if groups.get("mark") == "整" else groups.get("minute")
     return Moment(
-        day,
-        hour,
-        int(groups["minute"]),
-        int(groups["second"]) if groups.get("second") else None,
-        groups.get("fraction"),
-        _offset(groups.get("offset")),
+        day=day,
+        hour=_hour(int(groups["hour"]), groups.get("half") or groups.get("period") or ""),
+        minute=int(minute) if minute else None,
+        second=int(groups["second"]) if groups.get("second") else None,
+        fraction=groups.get("fraction"),
+        offset=_offset(groups.get("offset")),
+        month_day=month_day,
     )
 
 
-def _day(groups: dict[str, str]) -> date | None:
-    if not groups.get("y"):
-        return None
+def _hour(hour: int, half: str) -> int:
+    """`hour` on the 24-hour clock."""
+    if half in ("a", "A", "凌晨") and hour == 12:
+        return 0
+    afternoon = half in ("p", "P", "下午", "傍晚", "晚上") or (half == "中午" and hour < 3)
+    return hour + 12 if afternoon and hour < 12 else hour
+
+
+def _day(groups: dict[str, str]) -> tuple[date | None, tuple[int, int] | None]:
+    """The date, or only its month and day where no year is written; raises ValueError for no such day."""
+    if not groups.get("d"):
+        return None, None
     month = int(groups["m"]) if groups.get("m") else _MONTHS[groups["month"][:3].lower()]
-    return date(int(groups["y"]), month, int(groups["d"]))
+    # A leap year, so that 29 February is one of the days.
+    found = date(int(groups.get("y") or 2000), month, int(groups["d"]))
+    return (found, None) if groups.get("y") else (None, (found.month, found.day))
 
 
 def _offset(text: str | None) -> timedelta | None:
     if not text:
         return None
-    digits = text.upper().removeprefix("UTC").replace(":", "")
-    if digits in ("", "Z"):
+    digits = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?", text)
+    if digits is None:
         return timedelta()
-    sign = -1 if digits[0] == "-" else 1
-    return sign * timedelta(hours=int(digits[1:3]), minutes=int(digits[3:5]))
+    offset = timedelta(hours=int(digits[2]), minutes=int(digits[3] or 0))
+    if offset >= timedelta(hours=24):
+        return timedelta()
+    return -offset if digits[1] == "-" else offset
 
 
 def _take_identifiers(text: str) -> tuple[str, tuple[str, ...]]:
@@ -236,6 +305,8 @@ def _is_identifier(token: str) -> bool:
     if (letters and digits) or "_" in token.strip("_"):
         return True
     if not letters:
+        if _NUMBER_PAIR.fullmatch(token):
+            return False
         # Dotted digit groups are addresses and versions; one dot is a decimal number.
         return token.count(".") > 1 or bool(re.search(r"[0-9][-:/][0-9]", token))
     if token.startswith("/") or token.count("/") > 1 or re.search(r"[a-z]{3}[.:][a-z]{3}", token, re.IGNORECASE):

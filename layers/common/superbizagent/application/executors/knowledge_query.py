@@ -10,10 +10,12 @@ from superbizagent.application.evidence_collector import EvidenceCollector
 from superbizagent.application.fence import Fence
 from superbizagent.application.one_shot import read_answer, schema_of
 from superbizagent.application.progress import Progress
+from superbizagent.application.references import references
 from superbizagent.application.run_model import RunModel
-from superbizagent.domain.content import KnowledgeContent, KnowledgeItem, Reference
+from superbizagent.domain.content import MAX_CONTENT_BYTES, KnowledgeContent, KnowledgeItem, encoded_size
 from superbizagent.domain.conversation import Message, ModelRequest, OutputSchema
 from superbizagent.domain.evidence import LookupKnowledge, Observation, ObservationStatus, ToolName
+from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import KnowledgeAnswerRejected, KnowledgeUnavailable, ModelReplyInvalid
 from superbizagent.ports import KnowledgeIndex
 
@@ -57,13 +59,13 @@ class KnowledgeDraft(_Answer):
 async def answer(
     query: str, index: KnowledgeIndex, collector: EvidenceCollector, model: RunModel, progress: Progress
 ) -> KnowledgeContent:
-    """Raises KnowledgeUnavailable, KnowledgeAnswerRejected or ModelError; nothing is published then."""
+    """Raises KnowledgeUnavailable, KnowledgeAnswerRejected, BudgetExhausted or ModelError; publishes nothing then."""
     await progress.status("SEARCHING_KNOWLEDGE")
     lookup = LookupKnowledge(query=query, limit=_PASSAGES)
     observation = await collector.collect(ToolName.LOOKUP_KNOWLEDGE, lookup, lambda: index.lookup(lookup))
     if observation.status is ObservationStatus.ERROR:
         raise KnowledgeUnavailable(observation.error_code or "")
-    if not observation.documents:
+    if not observation.ready or not observation.documents:
         return NO_EVIDENCE
     await progress.status("ANSWERING")
     call_id = f"K{secrets.token_hex(8)}"
@@ -90,15 +92,37 @@ def _request(query: str, call_id: str, observation: Observation) -> ModelRequest
 
 def _published(draft: KnowledgeDraft, call_id: str, observation: Observation) -> KnowledgeContent:
     """The draft as public content; raises KnowledgeAnswerRejected unless every item holds (KNOW-2, KNOW-3)."""
-    returned = {document.document_id: document for document in observation.documents}
+    returned = {document.document_id for document in observation.documents}
     for item in draft.items:
-        if item.call_id != call_id or not item.document_ids or set(item.document_ids) - returned.keys():
+        if item.call_id != call_id or not item.document_ids or set(item.document_ids) - returned:
             raise KnowledgeAnswerRejected
     if any(call_id in text for text in (*(item.text for item in draft.items), *draft.limitations)):
         raise KnowledgeAnswerRejected
-    cited = [id_ for id_ in returned if any(id_ in item.document_ids for item in draft.items)]
-    return KnowledgeContent(
-        items=tuple(KnowledgeItem(text=item.text, document_ids=item.document_ids) for item in draft.items),
-        references=tuple(Reference.model_validate(returned[id_].model_dump()) for id_ in cited),
-        limitations=draft.limitations,
+    sources = {document.source for document in observation.documents}
+    items = (
+        KnowledgeItem(
+            text=without_links(item.text, sources, observation.projection),
+            document_ids=tuple(dict.fromkeys(item.document_ids)),
+        )
+        for item in draft.items
     )
+    return _fitted(
+        KnowledgeContent(
+            items=tuple(items),
+            references=references({id_ for item in draft.items for id_ in item.document_ids}, observation.documents),
+            limitations=tuple(without_links(text, sources, observation.projection) for text in draft.limitations),
+        )
+    )
+
+
+def _fitted(content: KnowledgeContent) -> KnowledgeContent:
+    """`content` within the size that is stored and sent, by cutting its longest texts (WIRE-4)."""
+    for limit in (1_600, 1_000, 600, 300):
+        if encoded_size(content) <= MAX_CONTENT_BYTES:
+            break
+        content = KnowledgeContent(
+            items=tuple(item.model_copy(update={"text": bound_json(item.text, limit)}) for item in content.items),
+            references=content.references,
+            limitations=tuple(bound_json(text, limit) for text in content.limitations),
+        )
+    return content

@@ -4,7 +4,7 @@ from superbizagent.application.progress import Progress
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.content import SystemChatContent
 from superbizagent.domain.conversation import Message, ModelRequest
-from superbizagent.domain.text import bound_bytes
+from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import ModelReplyInvalid
 
 _MAX_OUTPUT_TOKENS = 800
@@ -32,4 +32,4 @@ async def answer(query: str, model: RunModel, progress: Progress) -> SystemChatC
     text = reply.content.strip()
     if not text:
         raise ModelReplyInvalid("empty answer")
-    return SystemChatContent(text=bound_bytes(text, _MAX_TEXT_BYTES))
+    return SystemChatContent(text=bound_json(without_links(text), _MAX_TEXT_BYTES))

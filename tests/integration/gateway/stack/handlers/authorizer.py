@@ -13,9 +13,7 @@ def handler(event: dict[str, Any], context: Any) -> Any:
     if token == "broken":
         return {"principalId": "nobody"}
     arn = event["methodArn"]
-    statements = [
-        {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": arn.rsplit("/", 1)[0] + "/*"}
-    ]
+    statements = [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": arn.rsplit("/", 1)[0] + "/*"}]
     if token == "deny":
         statements.append({"Effect": "Deny", "Action": "*", "Resource": "*"})
     return {
