@@ -1,12 +1,12 @@
 """``python -m migrations upgrade head | downgrade V012 | current [--url URL]``."""
 
 import argparse
-import os
 import sys
 
 from migrations.run import TIMEOUTS, current, downgrade, upgrade
 from superbizagent.adapters.store import Database
 from superbizagent.errors import SuperBizAgentError
+from superbizagent.settings import environment
 
 
 def main(arguments: list[str]) -> int:
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
 
 def default_url() -> str | None:
     """The one place that knows where the database is when nobody says."""
-    return os.environ.get("DATABASE_URL")  # noqa: TID251
+    return environment().get("DATABASE_URL")
 
 
 def _execute(command: str, revision: str, database: Database) -> int:

@@ -21,9 +21,7 @@ def whole_schema() -> MetaData:
     return whole
 
 
-def compare_type(
-    _context: Any, _inspected: Any, _column: Any, inspected_type: Any, metadata_type: Any
-) -> bool | None:
+def compare_type(_context: Any, _inspected: Any, _column: Any, inspected_type: Any, metadata_type: Any) -> bool | None:
     """MariaDB's JSON is LONGTEXT with a check, and reads back as that."""
     if isinstance(metadata_type, JSON) and isinstance(inspected_type, LONGTEXT):
         return False

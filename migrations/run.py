@@ -16,7 +16,6 @@ from superbizagent.adapters.store import Timeouts
 from superbizagent.adapters.store.engine import BEGIN_IMMEDIATE
 from superbizagent.errors import ConfigurationError, StoreError
 
-LOCK_NAME = "superbizagent-migrations"
 LOCK_SECONDS = 60
 TIMEOUTS = Timeouts(read=900, write=900, lock=60)
 """For the Database of a migration: rebuilding a large table takes its time."""
@@ -58,7 +57,8 @@ def _exclusive(engine: Engine) -> Iterator[Connection]:
             yield connection
             connection.commit()
             return
-        taken = connection.scalar(text("SELECT GET_LOCK(:name, :seconds)"), _lock_arguments())
+        lock = {"name": lock_name(engine)}
+        taken = connection.scalar(text("SELECT GET_LOCK(:name, :seconds)"), lock | {"seconds": LOCK_SECONDS})
         connection.commit()
         if taken != 1:
             raise StoreError("another migration is running")
@@ -67,12 +67,13 @@ def _exclusive(engine: Engine) -> Iterator[Connection]:
             connection.commit()
         finally:
             connection.rollback()
-            connection.execute(text("DO RELEASE_LOCK(:name)"), {"name": LOCK_NAME})
+            connection.execute(text("DO RELEASE_LOCK(:name)"), lock)
             connection.commit()
 
 
-def _lock_arguments() -> dict[str, object]:
-    return {"name": LOCK_NAME, "seconds": LOCK_SECONDS}
+def lock_name(engine: Engine) -> str:
+    """Advisory locks are the whole server's, and their names end at 64 characters."""
+    return f"migrate {engine.url.database}"[:64]
 
 
 @contextmanager

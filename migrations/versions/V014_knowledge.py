@@ -33,9 +33,7 @@ def upgrade() -> None:
         Column("title", String(200), nullable=False),
         Column("digest", String(64), nullable=False),
     )
-    steps.create_index(
-        "ux_knowledge_document_source", "knowledge_document", "collection", "source", unique=True
-    )
+    steps.create_index("ux_knowledge_document_source", "knowledge_document", "collection", "source", unique=True)
     steps.create_table(
         "knowledge_chunk",
         steps.row_number(),
@@ -52,9 +50,7 @@ def upgrade() -> None:
         Column("terms", steps.long_text(), nullable=False),
         Column("length", Integer, nullable=False),
     )
-    steps.create_index(
-        "ux_knowledge_chunk_position", "knowledge_chunk", "document_id", "position", unique=True
-    )
+    steps.create_index("ux_knowledge_chunk_position", "knowledge_chunk", "document_id", "position", unique=True)
     _create_full_text_index()
 
 
@@ -70,9 +66,7 @@ def _create_full_text_index() -> None:
         op.execute(_SQLITE_TABLE)
         for event, action in _SQLITE_TRIGGERS.items():
             name = f"knowledge_chunk_{event.lower()}"
-            op.execute(
-                f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {event} ON knowledge_chunk BEGIN {action} END"
-            )
+            op.execute(f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {event} ON knowledge_chunk BEGIN {action} END")
         return
     present = {index["name"] for index in inspect(op.get_bind()).get_indexes("knowledge_chunk")}
     if FULL_TEXT not in present:

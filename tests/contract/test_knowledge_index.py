@@ -37,9 +37,7 @@ def fill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fill]:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def index(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[KnowledgeIndex]:
+def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeIndex]:
     """An index of RUNBOOKS, the same for all tests that only read it."""
     folder = tmp_path_factory.mktemp("index")
     with ExitStack() as ending:
@@ -233,17 +231,13 @@ async def test_coverage_counts_what_was_searched_found_and_shown(fill: Fill) -> 
     assert (coverage.shown, coverage.truncated, coverage.complete) == (4, True, False)
     assert evidence.summary == ("passages searched: 9; matched: 9; shown: 4",)
     # Equal ones come in the order of their sources, everywhere.
-    assert [document.source for document in evidence.documents] == [
-        f"host-{number}.md" for number in range(4)
-    ]
+    assert [document.source for document in evidence.documents] == [f"host-{number}.md" for number in range(4)]
 
 
 @pytest.mark.spec("KNOW-5", "STORE-4")
 async def test_a_long_passage_is_shown_around_the_hit(fill: Fill) -> None:
     filler = "\n".join(f"- item {number} of a long list with nothing in it" for number in range(28))
-    evidence = await look_up(
-        fill({"long.md": f"# List\n\n{filler}\n- the flux capacitor\n"}), "flux capacitor", 1
-    )
+    evidence = await look_up(fill({"long.md": f"# List\n\n{filler}\n- the flux capacitor\n"}), "flux capacitor", 1)
 
     text = "\n".join(evidence.lines[1:])
     assert "- the flux capacitor" in evidence.lines
@@ -267,10 +261,7 @@ async def test_every_index_gives_the_same_order(fill: Fill, order_everywhere: Ca
         "超时 数据库",
         "latency",
     ]
-    found = [
-        [document.document_id for document in (await look_up(index, query, 10)).documents]
-        for query in queries
-    ]
+    found = [[document.document_id for document in (await look_up(index, query, 10)).documents] for query in queries]
     assert all(found)
     assert order_everywhere(repr(found)) == repr(found)
 

@@ -62,9 +62,7 @@ async def found(database: Database, query: str) -> list[DocumentRef]:
 
 
 def orphans(database: Database) -> int:
-    statement = (
-        "SELECT count(*) FROM knowledge_chunk WHERE document_id NOT IN (SELECT id FROM knowledge_document)"
-    )
+    statement = "SELECT count(*) FROM knowledge_chunk WHERE document_id NOT IN (SELECT id FROM knowledge_document)"
     with database.engine.connect() as connection:
         return int(connection.execute(text(statement)).scalar_one())
 
@@ -92,9 +90,7 @@ async def test_the_index_follows_the_folder(
     )
 
     (runbooks / "pods.markdown").unlink()
-    (runbooks / "disk" / "full.md").write_text(
-        "# Disk is full\n\nCompress logs.\n\n## Later\n\nAdd a volume.\n"
-    )
+    (runbooks / "disk" / "full.md").write_text("# Disk is full\n\nCompress logs.\n\n## Later\n\nAdd a volume.\n")
     (runbooks / "new.md").write_text("Call the owner.\n")
     assert ingest(str(runbooks), "--url", database_url) == (
         0,
@@ -155,9 +151,7 @@ async def test_two_ingests_at_once_do_no_harm(database: Database, database_url: 
 
 
 @pytest.mark.parametrize(("folder", "says"), [("missing", "There is no folder"), ("file.md", "is no folder")])
-def test_a_bad_folder_is_answered_with_one_sentence(
-    ingest: Ingest, tmp_path: Path, folder: str, says: str
-) -> None:
+def test_a_bad_folder_is_answered_with_one_sentence(ingest: Ingest, tmp_path: Path, folder: str, says: str) -> None:
     (tmp_path / "file.md").write_text("text")
     status, lines, error = ingest(str(tmp_path / folder), "--url", f"sqlite:///{tmp_path / 'x.db'}")
     assert (status, lines, len(error.splitlines())) == (2, [], 1)
@@ -171,9 +165,7 @@ def test_a_bad_collection_is_answered_with_one_sentence(ingest: Ingest, tmp_path
     assert (status, len(error.splitlines())) == (2, 1)
 
 
-def test_a_database_without_tables_is_told_from_a_bad_folder(
-    ingest: Ingest, tmp_path: Path, runbooks: Path
-) -> None:
+def test_a_database_without_tables_is_told_from_a_bad_folder(ingest: Ingest, tmp_path: Path, runbooks: Path) -> None:
     status, lines, error = ingest(str(runbooks), "--url", f"sqlite:///{tmp_path / 'new.db'}")
     assert (status, lines) == (1, [])
     assert "migrations" in error

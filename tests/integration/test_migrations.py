@@ -17,7 +17,7 @@ from sqlalchemy import Engine, inspect, text
 
 from migrations.__main__ import main
 from migrations.comparison import compare_type, include_name, whole_schema
-from migrations.run import LOCK_NAME, config, current, downgrade, upgrade
+from migrations.run import config, current, downgrade, lock_name, upgrade
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlHistory, SqlRunStore
 from superbizagent.domain.run import Intent, RunStatus
 from superbizagent.errors import ConfigurationError, RunNotFound, SessionBusy, StoreError
@@ -155,8 +155,7 @@ async def test_each_step_goes_back_and_forward_with_rows_in_place(new_database: 
     # A writer of the release before goes on in the meantime.
     _execute(
         engine,
-        "INSERT INTO chat_session (session_id, owner, created_at, last_active_at)"
-        " VALUES ('s1', 'ada', :at, :at)",
+        "INSERT INTO chat_session (session_id, owner, created_at, last_active_at) VALUES ('s1', 'ada', :at, :at)",
         at=NOW.replace(tzinfo=None),
     )
     _write_run(engine, "meanwhile", "SUCCESS", None)
@@ -221,14 +220,15 @@ def test_processes_that_migrate_at_once_take_turns(tmp_path: Path) -> None:
 @pytest.mark.spec("STORE-1")
 def test_a_migration_waits_for_the_one_before(new_mysql_database: str) -> None:
     database = Database(new_mysql_database)
+    lock = {"name": lock_name(database.engine)}
     waiting = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK%'"
     with ThreadPoolExecutor(1) as threads, database.engine.connect() as other:
-        other.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": LOCK_NAME})
+        other.execute(text("SELECT GET_LOCK(:name, 0)"), lock)
         migration = threads.submit(upgrade, database.engine)
         while not _rows(database.engine, waiting):
             assert not migration.done()
         assert current(database.engine) is None
-        other.execute(text("DO RELEASE_LOCK(:name)"), {"name": LOCK_NAME})
+        other.execute(text("DO RELEASE_LOCK(:name)"), lock)
         migration.result(timeout=30)
     assert current(database.engine) == HEAD
     database.close()

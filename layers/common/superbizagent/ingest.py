@@ -15,6 +15,7 @@ from pathlib import Path
 from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest, check_folder
 from superbizagent.adapters.store import Database
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
+from superbizagent.settings import DatabaseSettings, read
 
 _COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
 _KINDS_IN_SUMMARY = (ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.REMOVED, ChangeKind.UNCHANGED)
@@ -48,8 +49,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def default_url() -> str:
-    """The database when the command names none. Raises BadCommand where it can't be known."""
-    raise BadCommand("Name the database with --url, for example --url sqlite:///superbizagent.db.")
+    """The database when the command names none. Raises BadCommand where DATABASE_URL doesn't name one either."""
+    try:
+        return read(DatabaseSettings).database_url
+    except ConfigurationError as error:
+        raise BadCommand("Name the database with --url or in DATABASE_URL, for example sqlite:///app.db.") from error
 
 
 def _collection(given: str | None, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The wire contract: client messages, server frames, and how results become frames.
+"""The wire contract: client messages and server frames (WIRE-*).
 
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
@@ -18,8 +18,8 @@ from pydantic.alias_generators import to_camel
 
 from superbizagent.domain.content import ContentType, PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
-from superbizagent.domain.text import bound_bytes
-from superbizagent.errors import InvalidQuery, MalformedRequest, RequestError, UnknownAction
+from superbizagent.domain.text import bound_bytes, bound_characters
+from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 from superbizagent.ports import SessionSummary, StatusCode, StoredRun
 
 MAX_FRAME_BYTES = 32_768
@@ -27,6 +27,8 @@ MAX_FRAME_BYTES = 32_768
 MAX_QUERY_CHARACTERS = 8_000
 MAX_QUERY_BYTES = 24 * 1024
 MAX_HISTORY_LIMIT = 50
+MAX_TITLE_CHARACTERS = 80
+"""Fifty session entries with such titles fit one frame."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
@@ -60,20 +62,22 @@ class HistoryMessage(_Message):
     limit: Annotated[int, Field(ge=1, le=MAX_HISTORY_LIMIT)] = 20
 
 
-ClientMessage = ChatMessage | CancelMessage | HistoryMessage
+class UnroutedMessage(_Message):
+    """What is expected where no message is: every one is refused."""
 
 
-class _Frame(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True
-    )
+ClientMessage = ChatMessage | CancelMessage | HistoryMessage | UnroutedMessage
+
+
+class Frame(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True)
 
     def encode(self) -> bytes:
         """UTF-8 JSON, not escaped to ASCII: a CJK character costs 3 bytes, not 6."""
         return self.model_dump_json(exclude_none=True).encode()
 
 
-class _RunFrame(_Frame):
+class _RunFrame(Frame):
     """A frame of a run. `seq` counts from 1 without gaps; `replayed` frames repeat a stored run (LIFE-6)."""
 
     session_id: str
@@ -110,7 +114,7 @@ class CancelledFrame(_RunFrame):
     type: Literal["cancelled"] = "cancelled"
 
 
-class ErrorFrame(_Frame):
+class ErrorFrame(Frame):
     """A refused message, or a failed run: then with the run's ids and its `seq`."""
 
     type: Literal["error"] = "error"
@@ -123,7 +127,7 @@ class ErrorFrame(_Frame):
     replayed: bool | None = None
 
 
-class SessionEntry(_Frame):
+class SessionEntry(Frame):
     session_id: str
     title: str
     message_pairs: int
@@ -131,7 +135,7 @@ class SessionEntry(_Frame):
     last_active_at: AwareDatetime
 
 
-class Turn(_Frame):
+class Turn(Frame):
     """A stored run. `query_truncated`: the stored question is longer than fits this frame."""
 
     run_id: str
@@ -147,7 +151,7 @@ class Turn(_Frame):
     finished_at: AwareDatetime | None = None
 
 
-class HistoryFrame(_Frame):
+class HistoryFrame(Frame):
     """One frame of an answer to `history`; the last one of each answer has kind `end`.
 
     Kind `sessions` carries `sessions`, kind `turn` one `turn`. `before` in the end frame asks for the
@@ -187,7 +191,7 @@ def parse(body: str | bytes | None) -> ClientMessage:
         message = _parsers[action].validate_json(body or "")
     except ValidationError as error:
         raise MalformedRequest from error
-    if not isinstance(message, CancelMessage) and message.session_id is not None:
+    if isinstance(message, ChatMessage | HistoryMessage) and message.session_id is not None:
         valid_session_id(message.session_id)
     if isinstance(message, ChatMessage):
         _check_query(message.query)
@@ -216,14 +220,14 @@ def _check_query(query: str) -> None:
         raise InvalidQuery
 
 
-def error_frame(error: RequestError, request_id: str | None = None) -> ErrorFrame:
+def error_frame(error: SuperBizAgentError, request_id: str | None = None) -> ErrorFrame:
     return ErrorFrame(code=error.code, message=error.message, request_id=request_id)
 
 
 def session_entry(summary: SessionSummary) -> SessionEntry:
     return SessionEntry(
         session_id=summary.session_id,
-        title=summary.title,
+        title=bound_characters(summary.title, MAX_TITLE_CHARACTERS),
         message_pairs=summary.message_pairs,
         created_at=summary.created_at,
         last_active_at=summary.last_active_at,

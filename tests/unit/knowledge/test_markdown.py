@@ -175,9 +175,9 @@ def test_long_blocks_are_split_without_loss(block: str) -> None:
     found = texts(block)
     assert all(0 < len(text) <= PASSAGE_CHARACTERS for text in found)
     assert "".join("".join(found).split()).count("x") == block.count("x")
-    assert sum(text.count("item") + text.count("line of code") for text in found) == block.count(
-        "item"
-    ) + block.count("line of code")
+    assert sum(text.count("item") + text.count("line of code") for text in found) == block.count("item") + block.count(
+        "line of code"
+    )
 
 
 def words_lost(text: str, words: list[str]) -> set[str]:

@@ -74,8 +74,9 @@ class Budget:
         """Replaces a reservation by what the call really used.
 
         A server may bill more than was reserved; the excess is counted, so that usage stays true.
+        A bill below zero is nonsense and gives nothing back beyond the reservation.
         """
-        self._tokens += tokens - reservation.tokens
+        self._tokens += max(tokens, 0) - reservation.tokens
 
     def reserve_tool_call(self) -> None:
         """Charges one tool call; raises BudgetExhausted and charges nothing."""

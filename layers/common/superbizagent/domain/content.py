@@ -76,7 +76,7 @@ class VerifiedSource(_Value):
     kind: ToolName
     title: str
     detail: str
-    coverage: CoverageView
+    coverage: CoverageView | None = None
     excerpt: tuple[str, ...] = ()
     references: tuple[Reference, ...] = ()
     fetched_at: AwareDatetime

@@ -51,9 +51,12 @@ class ModelRequest(_Value):
 
     @property
     def estimated_tokens(self) -> int:
-        """An upper estimate of what the call may be billed: four bytes a token, and the whole output."""
+        """A high estimate of what the call may be billed: three bytes a token, and the whole output.
+
+        A Chinese character has three bytes and is about one token; English prose has four or more a token.
+        """
         size = len(self.model_dump_json(exclude={"max_output_tokens"}).encode("utf-8", "replace"))
-        return size // 4 + self.max_output_tokens
+        return size // 3 + self.max_output_tokens
 
 
 class ModelReply(_Value):

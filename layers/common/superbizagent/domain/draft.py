@@ -1,7 +1,7 @@
 """The agent's typed proposal. It becomes public only through Release."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,6 +13,12 @@ Sentence = Annotated[str, Field(min_length=1, max_length=600)]
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, data: Any) -> Any:
+        """Models fill optional fields with null; that says nothing, so the default stands."""
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
 class MissingContext(StrEnum):

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 
 class ToolName(StrEnum):
@@ -20,6 +20,12 @@ class ToolName(StrEnum):
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, data: Any) -> Any:
+        """Models fill optional fields with null; that says nothing, so the default stands."""
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
 
 def _not_blank(value: str) -> str:
     if not value.strip():
@@ -32,12 +38,25 @@ Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_not_b
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"]
 
 
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("is out of range") from error
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+"""In UTC, so that one instant has one spelling (DIAG-3)."""
+
+
+def _ordered(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))
+
+
 class LookupKnowledge(_Value):
     """Search the runbooks and other documents for passages about a topic."""
 
-    query: Annotated[
-        str, Field(min_length=1, max_length=8_000, description="What to look for, in plain words.")
-    ]
+    query: Annotated[str, Field(min_length=1, max_length=8_000, description="What to look for, in plain words.")]
     limit: Annotated[int, Field(ge=1, le=10, description="How many passages at most.")] = 5
 
 
@@ -46,21 +65,27 @@ class QueryLogs(_Value):
 
     source: Annotated[Text, Field(description="The name of one of the listed log sources.")]
     start: Annotated[
-        AwareDatetime | None,
+        Instant | None,
         Field(description="First instant, ISO 8601 with zone. Null: no bound."),
     ] = None
     end: Annotated[
-        AwareDatetime | None,
+        Instant | None,
         Field(description="Instant after the last, ISO 8601 with zone. Null: no bound."),
     ] = None
     levels: Annotated[
-        tuple[LogLevel, ...], Field(max_length=6, description="Only these levels. Empty: all.")
+        tuple[LogLevel, ...],
+        AfterValidator(_ordered),
+        Field(max_length=6, description="Only these levels. Empty: all."),
     ] = ()
     contains: Annotated[
-        tuple[Text, ...], Field(max_length=8, description="Only lines with all of these texts, in any case.")
+        tuple[Text, ...],
+        AfterValidator(_ordered),
+        Field(max_length=8, description="Only lines with all of these texts, in any case."),
     ] = ()
     excludes: Annotated[
-        tuple[Text, ...], Field(max_length=8, description="No line with any of these texts, in any case.")
+        tuple[Text, ...],
+        AfterValidator(_ordered),
+        Field(max_length=8, description="No line with any of these texts, in any case."),
     ] = ()
     limit: Annotated[int, Field(ge=1, le=200, description="How many lines to show at most.")] = 40
 

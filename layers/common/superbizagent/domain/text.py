@@ -1,6 +1,16 @@
-"""Bounding of text by characters and by encoded bytes, never inside a code point."""
+"""Bounding of text by characters and by encoded bytes, never inside a code point; text without links."""
+
+import json
+import re
+from collections.abc import Collection
 
 ELLIPSIS = "…"
+REMOVED_LINK = "[link removed]"
+
+_LINK = re.compile(
+    r"!?\[(?P<label>[^\]\n]*)\]\s?\(\s*<?(?P<target>[^)\s>]*)[^)\n]*\)|(?P<url>\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`]+)",
+    re.IGNORECASE,
+)
 
 
 def bound_characters(text: str, limit: int) -> str:
@@ -15,6 +25,33 @@ def bound_bytes(text: str, limit: int) -> str:
         return text
     room = max(limit - len(ELLIPSIS.encode()), 0)
     return encoded[:room].decode("utf-8", "ignore") + ELLIPSIS
+
+
+def bound_json(text: str, limit: int) -> str:
+    """`text`, cut so that it has at most `limit` bytes once it is JSON, where quotes and controls grow."""
+    excess = _json_bytes(text) - limit
+    return text if excess <= 0 else bound_bytes(text, max(len(text.encode("utf-8", "replace")) - excess, 0))
+
+
+def _json_bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2
+
+
+def without_links(text: str, sources: Collection[str] = (), evidence: str = "") -> str:
+    """`text` in which only verified `sources` are still links (SEC-3).
+
+    An address that the evidence shows stays readable without its scheme; any other is taken out.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        target = (match["url"] or match["target"]).rstrip(".,;:!?)")
+        tail = match.group()[len(target) :] if match["url"] else ""
+        if target in sources:
+            return match.group()
+        shown = target.partition("://")[2] if target and target in evidence else ""
+        return f"{match['label'] or ''} {shown or REMOVED_LINK}".strip() + tail
+
+    return _LINK.sub(replace, text)
 
 
 def fold_whitespace(text: str) -> str:

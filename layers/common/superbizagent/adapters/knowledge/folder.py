@@ -81,9 +81,7 @@ def _entries(folder: Path) -> "list[os.DirEntry[str]]":
     """A folder that can't be read ends the walk: its documents must not look as if they were gone."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(
-                (entry for entry in entries if not entry.name.startswith(".")), key=lambda e: e.name
-            )
+            return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda e: e.name)
     except FileNotFoundError:
         return []
     except OSError as error:

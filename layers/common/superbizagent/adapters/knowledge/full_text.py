@@ -19,8 +19,7 @@ class _Dialect:
 _SQLITE = _Dialect(
     count="SELECT count(*) FROM knowledge_chunk_fts WHERE knowledge_chunk_fts MATCH {term}",
     ids=(
-        "SELECT rowid FROM knowledge_chunk_fts WHERE knowledge_chunk_fts MATCH :terms"
-        " ORDER BY rank, rowid LIMIT :limit"
+        "SELECT rowid FROM knowledge_chunk_fts WHERE knowledge_chunk_fts MATCH :terms ORDER BY rank, rowid LIMIT :limit"
     ),
     any_of=" OR ",
 )
@@ -48,9 +47,7 @@ def _counts(connection: Connection, terms: Sequence[str]) -> Sequence[int]:
     count = _dialect(connection).count
     # A union may return its parts in any order.
     parts = [f"SELECT {at}, ({count.format(term=f':t{at}')})" for at in range(len(terms))]
-    rows = connection.execute(
-        text(" UNION ALL ".join(parts)), {f"t{at}": term for at, term in enumerate(terms)}
-    )
+    rows = connection.execute(text(" UNION ALL ".join(parts)), {f"t{at}": term for at, term in enumerate(terms)})
     return [found for _, found in sorted((int(at), int(found)) for at, found in rows)]
 
 

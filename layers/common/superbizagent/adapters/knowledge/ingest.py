@@ -94,9 +94,7 @@ class KnowledgeIngest:
         if earlier == loaded.digest:
             return Change(ChangeKind.UNCHANGED, file.source, passages, loaded.notices)
         # Two ingests of the same file wait for each other, or the loser's unit is repeated.
-        self._database.run(
-            lambda connection: _replace(connection, file.source, collection, loaded), writes=True
-        )
+        self._database.run(lambda connection: _replace(connection, file.source, collection, loaded), writes=True)
         kind = ChangeKind.UPDATED if earlier else ChangeKind.ADDED
         return Change(kind, file.source, passages, loaded.notices)
 

@@ -132,9 +132,7 @@ def _inline_html(markup: str) -> str:
 
 def _tag_text(tag: str, name: str) -> str:
     if name in ("a", "img"):
-        values = {
-            found[1].lower(): found[2] or found[3] or found[4] or "" for found in _ATTRIBUTE.finditer(tag)
-        }
+        values = {found[1].lower(): found[2] or found[3] or found[4] or "" for found in _ATTRIBUTE.finditer(tag)}
         target = values.get("href") or values.get("src") or ""
         link = f"({target}) " if _WEB_LINK.match(target) else ""
         return f"{values.get('alt', '')} {link}".lstrip()

@@ -44,9 +44,7 @@ class Query:
     @classmethod
     def of(cls, text: str) -> Self:
         words = _ends(query_terms(text))
-        return cls(
-            words, [term for term in _ends(compound_terms(text)) if term not in words] if words else []
-        )
+        return cls(words, [term for term in _ends(compound_terms(text)) if term not in words] if words else [])
 
     def terms(self, frequencies: Mapping[str, int]) -> Sequence[str]:
         return [*self.words, *(term for term in self.compounds if frequencies[term])]

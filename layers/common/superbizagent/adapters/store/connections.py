@@ -37,18 +37,14 @@ class SqlConnections:
 
     async def remove(self, connection_id: str) -> None:
         await self._database.write(
-            lambda connection: connection.execute(
-                delete(ws_connection).where(_open.connection_id == connection_id)
-            )
+            lambda connection: connection.execute(delete(ws_connection).where(_open.connection_id == connection_id))
         )
 
     async def remove_older(self, than: datetime) -> int:
         def unit(connection: Connection) -> int:
             # A cancel row outlives its use with its connection: nothing else would ever remove it.
             connection.execute(delete(run_cancel).where(run_cancel.c.requested_at < than))
-            removed: CursorResult[Any] = connection.execute(
-                delete(ws_connection).where(_open.connected_at < than)
-            )
+            removed: CursorResult[Any] = connection.execute(delete(ws_connection).where(_open.connected_at < than))
             return removed.rowcount
 
         return await self._database.write(unit)

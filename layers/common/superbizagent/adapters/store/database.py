@@ -59,9 +59,7 @@ class Database:
         timeouts: Timeouts | None = None,
     ) -> None:
         if password is not None and ca_file is None:
-            raise ConfigurationError(
-                "a database token may travel over verified TLS only: a CA file is needed"
-            )
+            raise ConfigurationError("a database token may travel over verified TLS only: a CA file is needed")
         self._url = normalised(url)
         self._ca_file = ca_file
         self._password = password

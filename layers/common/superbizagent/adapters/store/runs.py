@@ -150,9 +150,9 @@ class _Start:
 
     def _end_overdue(self, connection: Connection) -> None:
         running = connection.execute(
-            select(
-                _run.run_id, _run.created_at, _overdue(self._run.created_at - self._grace).label("overdue")
-            ).where(_run.session_id == self._run.session_id, _run.status == RunStatus.RUNNING)
+            select(_run.run_id, _run.created_at, _overdue(self._run.created_at - self._grace).label("overdue")).where(
+                _run.session_id == self._run.session_id, _run.status == RunStatus.RUNNING
+            )
         ).all()
         for row in running:
             if not row.overdue:
@@ -199,9 +199,7 @@ class _Finish:
     def _is_ours(self, connection: Connection) -> bool:
         """Whether the end that is stored is this very one: committed, its acknowledgement lost."""
         columns = self._columns()
-        row = connection.execute(
-            select(*(_run[name] for name in columns)).where(_run.run_id == self._run_id)
-        ).one()
+        row = connection.execute(select(*(_run[name] for name in columns)).where(_run.run_id == self._run_id)).one()
         return bool(row._asdict() == columns)
 
 
@@ -240,9 +238,7 @@ def _previous_turn(connection: Connection, session_id: str) -> PreviousTurn | No
 
 
 def _lock_session(connection: Connection, session_id: str) -> AnyRow | None:
-    return connection.execute(
-        select(_session.owner).where(_session.session_id == session_id).with_for_update()
-    ).first()
+    return connection.execute(select(_session.owner).where(_session.session_id == session_id).with_for_update()).first()
 
 
 def _overdue(since: datetime) -> ColumnElement[bool]:

@@ -47,9 +47,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 def _table(name: str, *parts: Column[Any] | Index) -> Table:
     """utf8mb4_bin throughout: ids and codes are case-sensitive on every server, as they are here."""
-    return Table(
-        name, metadata, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin"
-    )
+    return Table(name, metadata, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin")
 
 
 def _row_number() -> Column[int]:

@@ -1,0 +1,166 @@
+"""Claims that something is not there, and what it takes to show them (GUARD-2)."""
+
+import json
+import re
+from calendar import isleap
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+
+from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.evidence_text import EvidenceText
+from superbizagent.domain.values import Moment, normalise, values_in
+
+_ABSENCE = re.compile(
+    r"\b(?:no(?!\s+(?:longer|more\s+than|later\s+than|sooner|matter|doubt)\b)"
+    r"|without(?:\s+any)?|zero|(?<![0-9.,])0(?=\s+[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
+    r"|(?:lack|absence)\s+of|never|nothing|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
+    r"|\b(?:(?:is|are|was|were|has|have)\s+(?:been\s+)?(?:absent|missing|none)"
+    r"|(?:do|does|did)\s+not\s+(?:occur|appear|happen|show|contain|exist|include|have|see|find|log|record|report)"
+    r"|(?:is|are|was|were|has|have)\s+not\s+(?:been\s+)?(?:seen|found|logged|recorded|observed|present|reported|any)"
+    r"|(?:could|can)\s*not\s+(?:be\s+)?(?:found|find|seen|see))\b"
+    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|零)[\u4e00-\u9fff]{0,4}"
+    r"|(?:没|沒|未|从未|從未)(?:曾)?(?:再)?(?:发现|發現|出现|出現|记录|記錄|发生|發生|产生|產生|观察到|觀察到|检测到|檢測到|检出|看到|找到|收到|报|報|有)"
+    r"[\u4e00-\u9fff]{0,4}"
+    r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"
+    r"|(?<![\u4e00-\u9fff])[无無])[\u4e00-\u9fff]{0,4}"
+    r"|(?:为|為)(?:空|零)|(?<![0-9.,])0\s?(?=[次条條个個笔筆起])",
+    re.IGNORECASE,
+)
+_CONTRACTED = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
+_ABOUT_DOCUMENTS = re.compile(
+    r"document|runbook|knowledge|playbook|passage|手册|手冊|文档|文檔|知识|知識|预案|預案", re.IGNORECASE
+)
+_LEVEL_WORDS = {
+    "ERROR": re.compile(r"error|exception|failure|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
+    "WARN": re.compile(r"warn|警告|告警", re.IGNORECASE),
+    "FATAL": re.compile(r"fatal|critical|致命", re.IGNORECASE),
+}
+
+
+def says_absent(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
+    """Whether `prose` says that something is not there.
+
+    A phrase that the evidence itself uses ("no leader") is a report of what was found, not of absence.
+    """
+    rest = re.sub(r'"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`', " ", prose)
+    rest = _CONTRACTED.sub(r"\1 not", rest)
+    for match in _ABSENCE.finditer(rest):
+        phrase = normalise(match.group()).casefold()
+        words = phrase.split()
+        said = " ".join(words[:2]) if len(words) > 1 else phrase
+        if len(said) > 3 and any(said in text.folded.casefold() for text in texts):
+            continue
+        return True
+    return False
+
+
+def covers_absence(prose: str, observation: Observation) -> bool:
+    """Whether the observation looked completely at what `prose` says is not there (GUARD-2)."""
+    coverage = observation.coverage
+    if coverage is None or not observation.safe or not coverage.complete:
+        return False
+    moments = values_in(prose).moments
+    if not all(_inside(moment, coverage) for moment in moments):
+        return False
+    if not all(_whole_day(moment, moments, observation) for moment in moments):
+        return False
+    if observation.tool == ToolName.QUERY_LOGS:
+        return _log_search_covers(prose, observation)
+    if observation.tool == ToolName.LOOKUP_KNOWLEDGE:
+        # Documents don't tell what happened; their silence is only about themselves.
+        return bool(_ABOUT_DOCUMENTS.search(prose)) and not moments
+    return True
+
+
+def _log_search_covers(prose: str, observation: Observation) -> bool:
+    """A filtered search proves the absence of what it searched for, and of nothing else."""
+    arguments = _arguments(observation)
+    if arguments is None or arguments.get("excludes"):
+        return False
+    folded = normalise(prose).casefold()
+    contains = arguments.get("contains") or ()
+    if any(normalise(text).casefold() not in folded for text in contains):
+        return False
+    named = {level for level, words in _LEVEL_WORDS.items() if words.search(prose)}
+    levels = set(arguments.get("levels") or ())
+    if levels and not (named and named <= levels):
+        return False
+    if not observation.ready:
+        return True
+    # Something was found: only of another level than those that are said to be absent.
+    if named:
+        return not any(_count_of_level(level, observation.projection) for level in named)
+    return not contains
+
+
+def _arguments(observation: Observation) -> dict[str, tuple[str, ...]] | None:
+    try:
+        arguments = json.loads(observation.arguments)
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _count_of_level(level: str, projection: str) -> int:
+    """How many matched lines have that level; where the source doesn't count them, how many lines name it."""
+    line = re.search(r"^levels: (.*)$", projection, re.MULTILINE)
+    if line is None:
+        return len(re.findall(rf"\b{level}", projection))
+    count = re.search(rf"\b{level} ([0-9]+)", line[1])
+    return int(count[1]) if count else 0
+
+
+def _inside(moment: Moment, coverage: Coverage) -> bool:
+    """Whether the moment lies in the covered window; without a date, on some day of it."""
+    bounds = [bound for bound in (coverage.start, coverage.end) if bound is not None]
+    if not bounds:
+        return True
+    zone = timezone(moment.offset) if moment.offset is not None else bounds[0].tzinfo
+    first, last = _local(coverage.start, zone), _local(coverage.end, zone)
+    days = _days(moment, [bound.date() for bound in (first, last) if bound is not None])
+    if moment.hour is None:
+        return any((first is None or first.date() <= day) and (last is None or day <= last.date()) for day in days)
+    instants = [_instant(day, moment, zone) for day in days]
+    return any((first is None or first <= instant) and (last is None or instant <= last) for instant in instants)
+
+
+def _whole_day(moment: Moment, all_moments: Sequence[Moment], observation: Observation) -> bool:
+    """A day that is named without any time of day has to be covered from its start to its end, or to now."""
+    coverage = observation.coverage
+    if coverage is None or moment.hour is not None or any(other.hour is not None for other in all_moments):
+        return True
+    zone = next((bound.tzinfo for bound in (coverage.start, coverage.end) if bound is not None), None)
+    for day in _days(moment, [bound.date() for bound in (coverage.start, coverage.end) if bound is not None]):
+        midnight = datetime(day.year, day.month, day.day, tzinfo=zone or UTC)
+        end = min(midnight + timedelta(days=1), max(observation.observed_at, midnight))
+        # A window may be written to end in the last second of the day.
+        covered = coverage.end is None or coverage.end >= end - timedelta(seconds=1)
+        if covered and (coverage.start is None or coverage.start <= midnight):
+            return True
+    return False
+
+
+def _local(bound: datetime | None, zone: tzinfo | None) -> datetime | None:
+    if bound is None:
+        return None
+    try:
+        return bound.astimezone(zone)
+    except OverflowError:
+        return bound
+
+
+def _days(moment: Moment, window: Sequence[date]) -> list[date]:
+    """The day that is meant; without a date or year, those of the window's ends that it can be."""
+    if moment.day is not None:
+        return [moment.day]
+    if moment.month_day is None:
+        return list(window)
+    years = dict.fromkeys(day.year for day in window)
+    if moment.month_day == (2, 29):
+        years = {year: None for year in years if isleap(year)}
+    return [date(year, *moment.month_day) for year in years]
+
+
+def _instant(day: date, moment: Moment, zone: tzinfo | None) -> datetime:
+    second = min(moment.second or 0, 59)
+    return datetime(day.year, day.month, day.day, moment.hour or 0, moment.minute or 0, second, tzinfo=zone)

@@ -1,0 +1,141 @@
+"""How what happens in a run, and what is asked of history, becomes frames on one connection."""
+
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from superbizagent.application.chat import ChatResult
+from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.errors import ChannelUnavailable, ClientGone, InternalFailure, SuperBizAgentError, message_of
+from superbizagent.ports import Channel, RunControl, SessionSummary, StatusCode, StoredRun
+from superbizagent.websocket import (
+    CancelledFrame,
+    ContentFrame,
+    DoneFrame,
+    ErrorFrame,
+    Frame,
+    HistoryFrame,
+    StartedFrame,
+    StatusFrame,
+    error_frame,
+    session_entry,
+    turn_frame,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Socket:
+    """One client's connection. After the first sign that it is gone nothing more is posted to it."""
+
+    def __init__(self, channel: Channel, connection_id: str) -> None:
+        self._channel = channel
+        self.connection_id = connection_id
+        self._gone = False
+
+    async def post(self, frame: Frame) -> None:
+        """Raises ClientGone or ChannelUnavailable."""
+        if self._gone:
+            raise ClientGone
+        try:
+            await self._channel.post(self.connection_id, frame.encode())
+        except ClientGone:
+            self._gone = True
+            raise
+
+    async def refuse(self, error: SuperBizAgentError, request_id: str | None = None) -> None:
+        """One error frame; a client that can't be told is no further failure."""
+        await self._last(error_frame(error, request_id))
+
+    async def post_sessions(self, sessions: Sequence[SessionSummary]) -> None:
+        entries = tuple(session_entry(summary) for summary in sessions)
+        await self._last(HistoryFrame(kind="sessions", sessions=entries), HistoryFrame(kind="end"))
+
+    async def post_turns(self, session_id: str, runs: Sequence[StoredRun], before: str | None) -> None:
+        """One frame a turn, newest last, then the end frame (WIRE-5)."""
+        end = HistoryFrame(kind="end", session_id=session_id, before=before)
+        await self._last(*(turn_frame(run) for run in runs), end)
+
+    async def _last(self, *frames: Frame) -> None:
+        """The frames that end an exchange: nothing depends on them any more, the database has it all."""
+        try:
+            for frame in frames:
+                await self.post(frame)
+        except (ClientGone, ChannelUnavailable) as error:
+            _log.info("frames not delivered", extra={"connection_id": self.connection_id, "code": error.code})
+
+
+class RunFrames:
+    """The Observer of a run as frames: numbered without gaps, content before done, nothing after (WIRE-2)."""
+
+    def __init__(self, socket: Socket, request_id: str) -> None:
+        self._socket = socket
+        self._head: dict[str, Any] = {"request_id": request_id}
+        self._sent = 0
+
+    async def on_started(self, control: RunControl) -> None:
+        self._name(control.session_id, control.run_id)
+        await self._progress(StartedFrame)
+
+    async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
+        await self._progress(StatusFrame, code=code, **fields)
+
+    async def deliver(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+        """Waits for a run of which this is the observer and sends what it ended in; None if in no result."""
+        try:
+            result = await run
+        except SuperBizAgentError as error:
+            await self._fail(error)
+            return None
+        await self._end(result)
+        return result
+
+    async def _end(self, result: ChatResult) -> None:
+        """The frames that a result ends in. A platform's redelivery is silent: its client has them (LIFE-6)."""
+        if result.redelivered:
+            return
+        self._name(result.session_id, result.run_id)
+        try:
+            if result.repeated:
+                self._head["replayed"] = True
+                await self._send(StartedFrame)
+            await self._send_outcome(result)
+        except (ClientGone, ChannelUnavailable) as error:
+            _log.info("outcome not delivered", extra={"run_id": result.run_id, "code": error.code})
+
+    async def _fail(self, error: SuperBizAgentError) -> None:
+        """The error frame of a request that came to no result: with the run's ids if it had started."""
+        if "run_id" not in self._head:
+            await self._socket.refuse(error, self._head["request_id"])
+            return
+        try:
+            await self._send(ErrorFrame, code=error.code, message=error.message)
+        except (ClientGone, ChannelUnavailable) as undelivered:
+            _log.info("error not delivered", extra={"code": undelivered.code})
+
+    def _name(self, session_id: str, run_id: str) -> None:
+        self._head |= {"session_id": session_id, "run_id": run_id}
+
+    async def _send_outcome(self, result: ChatResult) -> None:
+        match result.outcome:
+            case ReleaseOutcome.SUCCESS | ReleaseOutcome.FALLBACK:
+                if result.content is not None:
+                    await self._send(ContentFrame, content_type=result.content.type, content=result.content)
+                await self._send(DoneFrame, outcome=result.outcome)
+            case ReleaseOutcome.FAILED:
+                code = result.failure_code or InternalFailure.code
+                await self._send(ErrorFrame, code=code, message=message_of(code))
+            case ReleaseOutcome.CANCELLED:
+                await self._send(CancelledFrame)
+
+    async def _progress(self, frame: type[Frame], **fields: Any) -> None:
+        """A status that can't be delivered just now is dropped; a client that is gone ends the run (OBS-2)."""
+        try:
+            await self._send(frame, **fields)
+        except ChannelUnavailable:
+            _log.warning("status dropped", extra={"frame": frame.__name__})
+
+    async def _send(self, frame: type[Frame], **fields: Any) -> None:
+        """Counts only what was delivered, so that a dropped status leaves no gap."""
+        await self._socket.post(frame(**self._head, seq=self._sent + 1, **fields))
+        self._sent += 1
