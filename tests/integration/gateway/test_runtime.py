@@ -120,8 +120,9 @@ async def test_the_time_out_of_a_function_kills_its_process(
         assert (await running.gateway.invoke("BriefFunction", b"{}")).error is None
 
 
-async def test_what_a_handler_starts_ends_with_its_process(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@pytest.mark.parametrize("freeze", [True, False])
+async def test_what_a_handler_starts_ends_with_its_process(start: Start, freeze: bool) -> None:
+    async with start(freeze=freeze) as running, running.socket() as socket:
         answer = await ask(socket, "work", do="child")
         os.kill(answer["pid"], signal.SIGKILL)
         await until(lambda: process_state(answer["child"]) == "")
