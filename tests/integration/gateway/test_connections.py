@@ -199,7 +199,8 @@ async def test_binary_frames_and_bad_utf_8_close_and_reach_no_function(start: St
                 socket.protocol.send_text(b'{"action":"work\xff"}')
             assert (await closed(socket))[0] == 1007
         events = await running.wait_for_events("DisconnectFunction", 2)
-        assert [event["requestContext"]["disconnectStatusCode"] for event in events] == [1003, 1007]
+        # Two good-byes may be said side by side.
+        assert {event["requestContext"]["disconnectStatusCode"] for event in events} == {1003, 1007}
         assert running.events("WorkFunction") == running.events("DefaultFunction") == []
 
 
