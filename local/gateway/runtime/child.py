@@ -15,7 +15,7 @@ from local.gateway.runtime.invocation import Invocation, Result
 from local.gateway.runtime.output import forward_lines
 from local.gateway.runtime.server import RuntimeServer
 
-LAUNCH = Path(__file__).with_name("launch.py")
+LAUNCH = Path(__file__).resolve().with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
 PAUSE = 0.2

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 from tests.integration.gateway.support import Running, Start, hear, hears_nothing_else, say, until
 from tests.integration.gateway.virtual_clock import VirtualClock
@@ -71,8 +72,6 @@ async def test_a_refused_handshake_has_no_disconnect(start: Start, query: str, s
 
 
 async def test_the_connect_handler_chooses_the_subprotocol(start: Start) -> None:
-    from websockets.typing import Subprotocol
-
     offered = [Subprotocol("v1"), Subprotocol("v2")]
     async with start() as running, running.socket("?protocol=v2", subprotocols=offered) as socket:
         assert socket.subprotocol == "v2"
