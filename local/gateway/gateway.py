@@ -1,9 +1,11 @@
 """Puts the parts together. The only place that knows all of them."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from aiohttp import web
@@ -148,7 +150,7 @@ def _runtime_settings(config: GatewayConfig, region: str, gateway: Gateway) -> R
         "AWS_ENDPOINT_URL_LAMBDA": gateway.http_url,
     }
     return RuntimeSettings(
-        python=config.python,
+        python=_absolute(config.python),
         region=region,
         max_concurrency=config.max_concurrency,
         freeze=config.freeze,
@@ -176,6 +178,11 @@ def _check_function_names(config: GatewayConfig, stack: Stack) -> None:
             f"There is no function {', '.join(unknown)} to set variables of; "
             f"the template has {', '.join(sorted(stack.functions)) or 'none'}."
         )
+
+
+def _absolute(python: str) -> str:
+    """Processes start in their function's folder. Links stay: a virtual environment is one."""
+    return str(Path(python).absolute()) if os.sep in python else python
 
 
 def _address(host: str, port: int) -> str:
