@@ -22,8 +22,7 @@ metrics = Metrics()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     message = MessageEvent.model_validate(event)
     result = bootstrap.run(_chat(message, context.get_remaining_time_in_millis() / 1000))
-    if result is not None and result.outcome is not None and not result.repeated:
-        metrics.add_metric(name=f"Runs{result.outcome.title()}", unit=MetricUnit.Count, value=1)
+    metrics.add_metric(name=_metric(result), unit=MetricUnit.Count, value=1)
     return {"statusCode": HTTPStatus.OK}
 
 
@@ -43,3 +42,12 @@ async def _chat(event: MessageEvent, time_left: float) -> ChatResult | None:
         frames = RunFrames(exchange.socket, message.request_id)
         return await frames.deliver(services.chat.execute(request, frames))
     return None
+
+
+def _metric(result: ChatResult | None) -> str:
+    """Each message counts once: as a run by its outcome, or as one that started none."""
+    if result is None:
+        return "MessagesRefused"
+    if result.repeated:
+        return "MessagesRepeated"
+    return f"Runs{result.outcome.title()}" if result.outcome is not None else "RunsSuperseded"

@@ -16,7 +16,7 @@ logger = Logger()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     disconnected = DisconnectEvent.model_validate(event)
-    return {"statusCode": bootstrap.run(_disconnect(disconnected.request_context.connection_id))}
+    return {"statusCode": bootstrap.run(_disconnect(disconnected.connection_id))}
 
 
 async def _disconnect(connection_id: str) -> HTTPStatus:

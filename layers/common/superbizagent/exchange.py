@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.defects import place_of
-from superbizagent.errors import InternalFailure, SuperBizAgentError, UnknownAction
+from superbizagent.errors import InternalFailure, RequestError, SuperBizAgentError, UnknownAction
 from superbizagent.events import MessageEvent
 from superbizagent.frames import Socket
 from superbizagent.ports import Channel
@@ -42,9 +42,14 @@ async def exchange(
         if not isinstance(message, expected):
             raise UnknownAction
         yield Exchange(message, await connections.principal(event.connection_id), socket)
+    except RequestError as error:
+        _log.info("message refused", extra={"connection_id": event.connection_id, "code": error.code})
+        await socket.refuse(error, request_id_of(event.message))
     except SuperBizAgentError as error:
-        _log.info("message refused", extra={"code": error.code})
+        # Ours to mend: the reason names the variable or the part, in our own words.
+        ids = {"connection_id": event.connection_id, "code": error.code}
+        _log.error("message not served", extra={**ids, "reason": str(error)})
         await socket.refuse(error, request_id_of(event.message))
     except Exception as error:
-        _log.error("message failed", extra={"defect": place_of(error)})
+        _log.error("message failed", extra={"connection_id": event.connection_id, "defect": place_of(error)})
         await socket.refuse(InternalFailure(), request_id_of(event.message))

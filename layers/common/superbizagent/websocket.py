@@ -3,6 +3,7 @@
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from superbizagent.domain.content import ContentType, PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
-from superbizagent.domain.text import bound_bytes, bound_characters
+from superbizagent.domain.text import ELLIPSIS, bound_characters
 from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 from superbizagent.ports import SessionSummary, StatusCode, StoredRun
 
@@ -27,8 +28,8 @@ MAX_FRAME_BYTES = 32_768
 MAX_QUERY_CHARACTERS = 8_000
 MAX_QUERY_BYTES = 24 * 1024
 MAX_HISTORY_LIMIT = 50
-MAX_TITLE_CHARACTERS = 80
-"""Fifty session entries with such titles fit one frame."""
+MAX_TITLE_CHARACTERS = 60
+"""Fifty session entries with such titles fit one frame, even where JSON escapes each character (WIRE-4)."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
@@ -171,6 +172,7 @@ class _Envelope(BaseModel):
     request_id: str | None = Field(default=None, alias="requestId")
 
 
+_text: TypeAdapter[str] = TypeAdapter(str)
 _parsers: dict[str, TypeAdapter[ClientMessage]] = {
     "chat": TypeAdapter(ChatMessage),
     "cancel": TypeAdapter(CancelMessage),
@@ -182,7 +184,8 @@ def parse(body: str | bytes | None) -> ClientMessage:
     """The client message in `body`.
 
     Raises MalformedRequest, UnknownAction, InvalidQuery or InvalidSessionId; nothing else, whatever
-    the bytes. Unpaired surrogates, duplicate meanings and deep nesting are the JSON parser's to refuse.
+    the bytes. Unpaired surrogates and deep nesting are the JSON parser's to refuse; of a field given
+    twice the last one counts, wherever the gateway has routed the message.
     """
     action = _action(body or "")
     if action not in _parsers:
@@ -235,19 +238,27 @@ def session_entry(summary: SessionSummary) -> SessionEntry:
 
 
 def turn_frame(run: StoredRun) -> HistoryFrame:
-    """One stored run as one frame; a question too long to fit beside its answer is cut and marked."""
+    """One stored run as one frame; a question too long to fit beside its answer is cut and marked.
+
+    Content that fits no frame on its own is left out: it was stored by a version with other limits.
+    """
     frame = _turn(run, run.query, truncated=None)
-    excess = len(frame.encode()) - MAX_FRAME_BYTES
-    if excess <= 0:
+    if len(frame.encode()) <= MAX_FRAME_BYTES:
         return frame
-    # JSON escapes can double a byte, never more than sixfold; cutting by the excess at least suffices
-    # for text without them, so the loop ends after a pass or two.
-    query = run.query
-    while excess > 0 and query:
-        query = bound_bytes(query, max(len(query.encode()) - excess - 32, 0))
-        frame = _turn(run, query, truncated=True)
-        excess = len(frame.encode()) - MAX_FRAME_BYTES
-    return frame
+    room = MAX_FRAME_BYTES - len(_turn(run, "", truncated=True).encode())
+    if room < 0:
+        return turn_frame(replace(run, content=None))
+    return _turn(run, _bound_encoded(run.query, room), truncated=True)
+
+
+def _bound_encoded(text: str, limit: int) -> str:
+    """`text`, cut so that it takes at most `limit` bytes as JSON, where one character may take six."""
+    size = len(ELLIPSIS.encode())
+    for index, character in enumerate(text):
+        size += len(_text.dump_json(character)) - 2
+        if size > limit:
+            return text[:index] + ELLIPSIS if limit >= len(ELLIPSIS.encode()) else ""
+    return text
 
 
 def _turn(run: StoredRun, query: str, truncated: bool | None) -> HistoryFrame:

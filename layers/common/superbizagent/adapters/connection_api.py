@@ -1,8 +1,10 @@
 """The Channel port over API Gateway's connection API (`@connections`), by boto3."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 from superbizagent.errors import ChannelUnavailable, ClientGone, ConfigurationError
 
@@ -27,16 +29,25 @@ class ConnectionApi:
         await asyncio.to_thread(self._post, connection_id, frame)
 
     def _post(self, connection_id: str, frame: bytes) -> None:
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import (
+            BotoCoreError,
+            ClientError,
+            NoCredentialsError,
+            NoRegionError,
+            PartialCredentialsError,
+        )
 
         try:
             self._client.post_to_connection(ConnectionId=connection_id, Data=frame)
         except ClientError as error:
-            if _is_gone(error.response.get("Error", {}).get("Code"), error.response["ResponseMetadata"]):
+            code, status = _code_of(error.response)
+            if code == "GoneException" or status == HTTPStatus.GONE:
                 raise ClientGone from error
-            raise ChannelUnavailable from error
+            raise ChannelUnavailable(f"the connection API answered {status} {code}") from error
+        except (NoRegionError, NoCredentialsError, PartialCredentialsError) as error:
+            raise ConfigurationError(f"no frame can be signed: {type(error).__name__}") from error
         except BotoCoreError as error:
-            raise ChannelUnavailable from error
+            raise ChannelUnavailable(f"the connection API did not answer: {type(error).__name__}") from error
 
     @cached_property
     def _client(self) -> "ApiGatewayManagementApiClient":
@@ -55,6 +66,7 @@ class ConnectionApi:
         )
 
 
-def _is_gone(code: object, metadata: object) -> bool:
-    status = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
-    return code == "GoneException" or status == 410
+def _code_of(response: Mapping[str, Any]) -> tuple[str, int | None]:
+    """AWS's code for the refusal and its HTTP status. Not its message, which quotes the request."""
+    code, status = response.get("Error", {}).get("Code"), response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return str(code), status

@@ -23,15 +23,26 @@ from superbizagent.errors import (
     ModelUnavailable,
 )
 
-_MAX_ADJUSTMENTS = 4
+_MAX_REQUESTS = 5
+"""For one call: as often as a server may refuse a form of it, each in another respect."""
+_MAX_TOKENS = 2**31 - 1
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTEXT_TOO_LONG = re.compile(
-    r"context.{0,20}(length|size|window)|maximum context|prompt is too long|input is too long|too many tokens",
+    r"context.{0,20}(length|size|window)|maximum context|(prompt|input|request|string) (is )?too (long|large)"
+    r"|too many tokens|reduce the length|exceeds? the maximum number of tokens|range of input length"
+    r"|`?inputs`? (tokens|must have)",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"content.?(filter|policy)|safety system|responsible ai", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"content.?(filter|policy|management)|safety system|responsible ai|data_inspection_failed|content exists risk",
+    re.IGNORECASE,
+)
+_RETRIABLE = frozenset({408, 409, 425, 429})
+_ACCESS = frozenset({401, 402, 403, 407})
 # Keywords of JSON Schema that strict response formats refuse; the answer is held to them on our side.
 _UNPORTABLE = frozenset({"minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "minimum", "maximum"})
+# Keywords under which names are the schema's own, not keywords.
+_NAMED = frozenset({"properties", "$defs", "definitions"})
 
 
 @dataclass(frozen=True)
@@ -43,26 +54,40 @@ class _Dialect:
     force_tools: bool = True
 
 
+Changes = dict[str, Any]
+"""Fields of a _Dialect that differ from what was known before a call."""
+
+
 class OpenAIModel:
     """One endpoint and one model name. `timeout` in seconds bounds each read; the caller bounds the whole call."""
 
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout: float = 60.0) -> None:
-        # The SDK's own retries are off: retrying is the caller's, who pays for each call from a budget.
-        self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout)
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            # The SDK's own retries are off: retrying is the caller's, who pays for each call from a budget.
+            max_retries=0,
+            timeout=timeout,
+            # No connection outlives its call: the next may come after Lambda has frozen this process, when
+            # the peer has forgotten the connection and the clock that would have told its age stood still.
+            default_headers={"Connection": "close"},
+        )
         self._host = urlsplit(str(self._client.base_url)).hostname or "?"
         self._model = model
         self._dialect = _Dialect()
+        self._taken: set[str] = set()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        dialect = self._dialect
-        for _ in range(_MAX_ADJUSTMENTS):
+        changes: Changes = {}
+        for _ in range(_MAX_REQUESTS):
+            dialect = replace(self._dialect, **changes)
             try:
                 reply = _reply(await self._send(request, dialect))
             except openai.APIStatusError as error:
-                adjusted = _adjusted(dialect, error, request)
-                if adjusted is None:
+                more = self._adjustment(dialect, changes, error, request)
+                if more is None:
                     raise self._translated(error) from error
-                dialect = adjusted
+                changes |= more
                 continue
             except openai.APITimeoutError as error:
                 raise ModelTimeout(self._host) from error
@@ -70,9 +95,15 @@ class OpenAIModel:
                 raise ModelUnavailable(self._host) from error
             except (openai.OpenAIError, ValueError, RecursionError) as error:
                 raise ModelReplyInvalid(f"{self._host} did not answer as a chat completions server does") from error
-            self._dialect = dialect
+            self._learn(changes, request)
             return reply
         raise ModelMisconfigured(f"{self._host} refuses every form of this request")
+
+    def _learn(self, changes: Changes, request: ModelRequest) -> None:
+        """Only what has been taken, and only what this call changed: calls may learn at the same time."""
+        self._dialect = replace(self._dialect, **changes)
+        if request.output is not None:
+            self._taken.add(request.output.name)
 
     async def close(self) -> None:
         await self._client.close()
@@ -96,27 +127,53 @@ class OpenAIModel:
             body["response_format"] = _response_format(request.output, dialect)
         return body
 
+    def _adjustment(
+        self, dialect: _Dialect, changes: Changes, error: openai.APIStatusError, request: ModelRequest
+    ) -> Changes | None:
+        """What to try next after a refusal that names a parameter; None when it doesn't."""
+        if _too_long(error) or _refused(error):
+            return None
+        if error.status_code in (400, 404, 422):
+            return _renounced(dialect, changes, _text_of(error), request)
+        # llama-cpp-python answers json_schema with a bare 500. Where this output has been taken before, a 500
+        # is an outage, and to ask again would be a retry.
+        if error.status_code == 500 and request.output is not None and request.output.name not in self._taken:
+            return _weaker_output(dialect)
+        return None
+
     def _translated(self, error: openai.APIStatusError) -> ModelError:
-        text = _text_of(error)
-        if error.status_code == 413 or _CONTEXT_TOO_LONG.search(text):
+        if _too_long(error):
             return ModelContextTooLong(self._host)
-        if _REFUSED.search(text):
+        if _refused(error):
             return ModelRefused(self._host)
-        if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
+        if error.status_code in _RETRIABLE or error.status_code >= 500:
             return ModelUnavailable(f"{self._host} answered {error.status_code}")
         return ModelMisconfigured(f"{self._host} answered {error.status_code}")
 
 
+def _too_long(error: openai.APIStatusError) -> bool:
+    """A rate limit's words may be the same ("too many tokens"); its status tells them apart."""
+    if error.status_code == 413:
+        return True
+    excluded = error.status_code in _RETRIABLE | _ACCESS or error.status_code == 404
+    return not excluded and _CONTEXT_TOO_LONG.search(_text_of(error)) is not None
+
+
+def _refused(error: openai.APIStatusError) -> bool:
+    return error.status_code in (400, 403, 422) and _REFUSED.search(_text_of(error)) is not None
+
+
 def _message(message: Message) -> dict[str, Any]:
+    content = _storable(message.content)
     if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": content}
     if message.tool_calls:
         calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _storable(call.arguments)}}
             for call in message.tool_calls
         ]
-        return {"role": message.role, "content": message.content or None, "tool_calls": calls}
-    return {"role": message.role, "content": message.content}
+        return {"role": message.role, "content": content or None, "tool_calls": calls}
+    return {"role": message.role, "content": content}
 
 
 def _tool_choice(request: ModelRequest, dialect: _Dialect) -> Any:
@@ -136,34 +193,34 @@ def _response_format(output: OutputSchema, dialect: _Dialect) -> dict[str, Any]:
 
 def _portable(schema: Any) -> Any:
     if isinstance(schema, dict):
-        return {key: _portable(value) for key, value in schema.items() if key not in _UNPORTABLE}
+        return {key: _portable_value(key, value) for key, value in schema.items() if key not in _UNPORTABLE}
     return [_portable(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _adjusted(dialect: _Dialect, error: openai.APIStatusError, request: ModelRequest) -> _Dialect | None:
-    """What to try next after a refusal that names a parameter; None when it doesn't."""
-    text = _text_of(error)
-    if error.status_code in (400, 404, 422):
-        if "max_completion_tokens" in text and dialect.limit_parameter == "max_tokens":
-            return replace(dialect, limit_parameter="max_completion_tokens")
-        if "max_tokens" in text and dialect.limit_parameter == "max_completion_tokens":
-            return replace(dialect, limit_parameter="max_tokens")
-        if "tool_choice" in text and request.tools and dialect.force_tools:
-            return replace(dialect, force_tools=False)
-        if re.search(r"response_format|json_schema|json_object|schema", text) and request.output is not None:
-            return _weaker_output(dialect)
-    # llama-cpp-python answers json_schema with a bare 500; the weaker form is remembered only if it is taken.
-    if error.status_code == 500 and request.output is not None and dialect.output == "json_schema":
+def _portable_value(key: str, value: Any) -> Any:
+    if key in _NAMED and isinstance(value, dict):
+        return {name: _portable(definition) for name, definition in value.items()}
+    return _portable(value)
+
+
+def _renounced(dialect: _Dialect, changes: Changes, text: str, request: ModelRequest) -> Changes | None:
+    """The dialect's change that does without what the refusal names; the limit's name is changed once."""
+    if "limit_parameter" not in changes and re.search(rf"{dialect.limit_parameter}\b|max_completion_tokens", text):
+        other = "max_completion_tokens" if dialect.limit_parameter == "max_tokens" else "max_tokens"
+        return {"limit_parameter": other}
+    if "tool_choice" in text and request.tools and dialect.force_tools:
+        return {"force_tools": False}
+    if re.search(r"response_format|json_schema|json_object|schema", text) and request.output is not None:
         return _weaker_output(dialect)
     return None
 
 
-def _weaker_output(dialect: _Dialect) -> _Dialect | None:
+def _weaker_output(dialect: _Dialect) -> Changes | None:
     match dialect.output:
         case "json_schema":
-            return replace(dialect, output="json_object")
+            return {"output": "json_object"}
         case "json_object":
-            return replace(dialect, output="none")
+            return {"output": "none"}
         case _:
             return None
 
@@ -172,7 +229,7 @@ def _text_of(error: openai.APIStatusError) -> str:
     """The refusal's own words, from whatever shape its body has; only searched, never shown or logged."""
     try:
         return error.response.text[:4_000]
-    except (RuntimeError, ValueError):
+    except (RuntimeError, ValueError, LookupError):
         return str(error.body)[:4_000]
 
 
@@ -199,24 +256,31 @@ def _reply(body: bytes) -> ModelReply:
 def _tool_call(call: Any) -> ToolCall:
     function = _dict(_dict(call).get("function"))
     arguments = function.get("arguments")
-    return ToolCall(
-        id=_text(_dict(call).get("id")),
-        name=_text(function.get("name")),
+    if not isinstance(arguments, str):
         # Some servers hand the arguments over as an object instead of its text.
-        arguments=arguments if isinstance(arguments, str) else json.dumps(arguments or {}),
-    )
+        arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+    return ToolCall(id=_text(_dict(call).get("id")), name=_text(function.get("name")), arguments=_storable(arguments))
 
 
 def _tokens(usage: dict[str, Any]) -> int | None:
+    """What was billed; some servers give the two parts only. None for what can't be a count."""
     total = usage.get("total_tokens")
-    return total if isinstance(total, int) and total >= 0 else None
+    if total is None and "prompt_tokens" in usage:
+        parts = (usage["prompt_tokens"], usage.get("completion_tokens") or 0)
+        total = sum(parts) if all(isinstance(part, int) for part in parts) else None
+    return total if isinstance(total, int) and 0 <= total <= _MAX_TOKENS else None
 
 
 def _text(value: Any) -> str:
-    """Text, or the text parts of a list of parts; unpaired surrogates can't be stored or sent."""
+    """Text, or the text parts of a list of parts."""
     if isinstance(value, list):
         value = "".join(_text(_dict(part).get("text")) for part in value)
-    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else ""
+    return _storable(value) if isinstance(value, str) else ""
+
+
+def _storable(text: str) -> str:
+    """Unpaired surrogates can't be stored or sent."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _dict(value: Any) -> dict[str, Any]:
