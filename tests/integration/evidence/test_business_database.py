@@ -99,8 +99,7 @@ async def test_mysql_formats_dates_verbatim(mysql: str) -> None:
 
     found = await rows(
         database,
-        "SELECT DATE_FORMAT('2026-11-30 14:00:00', '%Y-%m-%d %H') AS d, 'it\\'s' AS q,"
-        " NOW() = UTC_TIMESTAMP() AS u",
+        "SELECT DATE_FORMAT('2026-11-30 14:00:00', '%Y-%m-%d %H') AS d, 'it\\'s' AS q, NOW() = UTC_TIMESTAMP() AS u",
     )
 
     assert found == [{"d": "2026-11-30 14", "q": "it's", "u": 1}]
@@ -185,9 +184,7 @@ async def test_odd_values_of_sqlite(sqlite: Path) -> None:
         database, "SELECT note, 9e999 AS big, -9e999 AS small, X'41' AS b, NULL AS n FROM runs WHERE id = 900"
     )
 
-    assert found == [
-        {"note": "f\ufffdo", "big": "Infinity", "small": "-Infinity", "b": "0x41 (1 bytes)", "n": None}
-    ]
+    assert found == [{"note": "f\ufffdo", "big": "Infinity", "small": "-Infinity", "b": "0x41 (1 bytes)", "n": None}]
 
 
 @pytest.mark.spec("SEC-1")

@@ -78,9 +78,7 @@ async def test_the_only_error_in_a_large_result_is_shown_and_counted(tmp_path: P
 
 
 async def test_the_summary_is_what_the_protocol_says(tmp_path: Path) -> None:
-    text = "".join(
-        line(60 * minute, f"ERROR gateway timed out after {minute * 7} ms") for minute in range(30)
-    )
+    text = "".join(line(60 * minute, f"ERROR gateway timed out after {minute * 7} ms") for minute in range(30))
     (tmp_path / "app.log").write_text(text)
 
     evidence = await search(tmp_path / "app.log", QueryLogs(source="app", start=START, limit=3))
@@ -113,9 +111,7 @@ async def test_there_are_at_most_twelve_buckets(tmp_path: Path, span: int) -> No
 
     evidence = await search(tmp_path / "app.log")
 
-    counts = [
-        int(item.rsplit(" ", 1)[1]) for item in summary(evidence, "per ")[0].split(": ", 1)[1].split(", ")
-    ]
+    counts = [int(item.rsplit(" ", 1)[1]) for item in summary(evidence, "per ")[0].split(": ", 1)[1].split(", ")]
     assert len(counts) <= 12
     assert sum(counts) == 51
 
@@ -172,9 +168,7 @@ async def test_a_window_beyond_the_data_is_noted(tmp_path: Path) -> None:
 
     evidence = await search(tmp_path / "app.log", query)
 
-    assert (
-        "the source's lines run from 2026-11-30T14:00:00Z to 2026-11-30T14:01:00Z" in evidence.coverage.notes
-    )
+    assert "the source's lines run from 2026-11-30T14:00:00Z to 2026-11-30T14:01:00Z" in evidence.coverage.notes
 
 
 async def test_odd_bytes_do_no_harm(tmp_path: Path) -> None:
@@ -371,9 +365,7 @@ async def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert large < small * 1.4
 
 
-@pytest.mark.parametrize(
-    "options", [{"utc_offset": "8"}, {"zone": "Mars/Base"}, {"zone": "../x"}, {"year": 99_999}]
-)
+@pytest.mark.parametrize("options", [{"utc_offset": "8"}, {"zone": "Mars/Base"}, {"zone": "../x"}, {"year": 99_999}])
 def test_bad_settings_are_configuration_errors(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
         LogFileSource("x", ("x.log",), **options)  # type: ignore[arg-type]
