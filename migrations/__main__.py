@@ -1,15 +1,12 @@
 """``python -m migrations upgrade head | downgrade V012 | current [--url URL]``."""
 
 import argparse
-import os
 import sys
 
-from migrations.run import current, downgrade, upgrade
-from superbizagent.adapters.store import Database, Timeouts
+from migrations.run import TIMEOUTS, current, downgrade, upgrade
+from superbizagent.adapters.store import Database
 from superbizagent.errors import SuperBizAgentError
-
-# Rebuilding a large table takes its time, and another session's long query delays it.
-DDL_TIMEOUTS = Timeouts(read=900, write=900, lock=60)
+from superbizagent.settings import environment
 
 
 def main(arguments: list[str]) -> int:
@@ -19,9 +16,7 @@ def main(arguments: list[str]) -> int:
         print("Name the database with --url or in DATABASE_URL.", file=sys.stderr)
         return 2
     try:
-        return _execute(
-            options.command, getattr(options, "revision", ""), Database(url, timeouts=DDL_TIMEOUTS)
-        )
+        return _execute(options.command, getattr(options, "revision", ""), Database(url, timeouts=TIMEOUTS))
     except SuperBizAgentError as error:
         print(f"{error.code}: {error}", file=sys.stderr)
         return 1
@@ -29,7 +24,7 @@ def main(arguments: list[str]) -> int:
 
 def default_url() -> str | None:
     """The one place that knows where the database is when nobody says."""
-    return os.environ.get("DATABASE_URL")  # noqa: TID251
+    return environment().get("DATABASE_URL")
 
 
 def _execute(command: str, revision: str, database: Database) -> int:

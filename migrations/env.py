@@ -1,29 +1,19 @@
 """What Alembic runs: by `migrations.run`, or by its own command line (`alembic -x url=… history`)."""
 
-from typing import Any
-
 from alembic import context
 from alembic.util import CommandError
-from sqlalchemy import JSON, Connection
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy import Connection
 
-from superbizagent.adapters.store import Database, metadata
-
-
-def compare_type(
-    _context: Any, _inspected: Any, _column: Any, inspected_type: Any, metadata_type: Any
-) -> bool | None:
-    """MariaDB's JSON is LONGTEXT with a check, and reads back as that."""
-    if isinstance(metadata_type, JSON) and isinstance(inspected_type, LONGTEXT):
-        return False
-    return None
+from migrations.comparison import METADATA, compare_type, include_object
+from superbizagent.adapters.store import Database
 
 
 def run(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=METADATA,
         compare_type=compare_type,
+        include_object=include_object,
         # Alembic assumes the driver's default, which commits before DDL; ours leaves transactions to us.
         transactional_ddl=connection.dialect.name == "sqlite",
     )

@@ -1,5 +1,6 @@
 """Migrations by function call: one at a time per database, however many processes start at once."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,15 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from superbizagent.adapters.store import Timeouts
 from superbizagent.adapters.store.engine import BEGIN_IMMEDIATE
 from superbizagent.errors import ConfigurationError, StoreError
 
-LOCK_NAME = "superbizagent-migrations"
 LOCK_SECONDS = 60
+TIMEOUTS = Timeouts(read=900, write=900, lock=60)
+"""For the Database of a migration: rebuilding a large table takes its time."""
+# Alembic's environment is one global of the process.
+_alembic = threading.Lock()
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
@@ -45,14 +50,15 @@ def config(connection: Connection | None = None) -> Config:
 
 @contextmanager
 def _exclusive(engine: Engine) -> Iterator[Connection]:
-    with _translated(), engine.connect() as connection:
+    with _alembic, _translated(), engine.connect() as connection:
         # SQLite: its DDL is transactional, so one write transaction around everything is the lock.
         connection.execution_options(**{BEGIN_IMMEDIATE: True})
         if engine.dialect.name != "mysql":
             yield connection
             connection.commit()
             return
-        taken = connection.scalar(text("SELECT GET_LOCK(:name, :seconds)"), _lock_arguments())
+        lock = {"name": lock_name(engine)}
+        taken = connection.scalar(text("SELECT GET_LOCK(:name, :seconds)"), lock | {"seconds": LOCK_SECONDS})
         connection.commit()
         if taken != 1:
             raise StoreError("another migration is running")
@@ -61,12 +67,13 @@ def _exclusive(engine: Engine) -> Iterator[Connection]:
             connection.commit()
         finally:
             connection.rollback()
-            connection.execute(text("DO RELEASE_LOCK(:name)"), {"name": LOCK_NAME})
+            connection.execute(text("DO RELEASE_LOCK(:name)"), lock)
             connection.commit()
 
 
-def _lock_arguments() -> dict[str, object]:
-    return {"name": LOCK_NAME, "seconds": LOCK_SECONDS}
+def lock_name(engine: Engine) -> str:
+    """Advisory locks are the whole server's, and their names end at 64 characters."""
+    return f"migrate {engine.url.database}"[:64]
 
 
 @contextmanager

@@ -15,9 +15,7 @@ from sqlalchemy.schema import SchemaItem
 def create_table(name: str, *parts: SchemaItem) -> None:
     """Character set and collation by name: a server's or a database's own default may be latin1."""
     if not _inspector().has_table(name):
-        op.create_table(
-            name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin"
-        )
+        op.create_table(name, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin")
 
 
 def drop_table(name: str) -> None:

@@ -19,11 +19,7 @@ from tests.database_server import (
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Installs a missing database server before the first test's time limit starts to run."""
-    if (
-        any(map(_needs_server, session.items))
-        and not session.config.option.collectonly
-        and find_program() is None
-    ):
+    if any(map(_needs_server, session.items)) and not session.config.option.collectonly and find_program() is None:
         install()
 
 

@@ -33,9 +33,7 @@ INSTALL_HINT = (
 
 # The server is started by a shell that ends it when its standard input closes. That happens in the
 # fixture's teardown, and also when the test process is killed: no server is ever left behind.
-_WATCHDOG = (
-    'exec 3<&0; "$@" 3<&- </dev/null & server=$!; (cat <&3 >/dev/null; kill "$server") & wait "$server"'
-)
+_WATCHDOG = 'exec 3<&0; "$@" 3<&- </dev/null & server=$!; (cat <&3 >/dev/null; kill "$server") & wait "$server"'
 
 
 class DatabaseServerMissing(Exception):
@@ -92,15 +90,22 @@ def database_server() -> Iterator[DatabaseServer]:
     """The given server, or a private one for as long as the context lasts."""
     given = os.environ.get(GIVEN_URL)  # noqa: TID251 - the suite's own switch, no setting of the product
     if given:
-        yield DatabaseServer(make_url(given).set(drivername="mysql+pymysql", database=None), private=False)
+        yield DatabaseServer(make_url(given).set(drivername="mysql+pymysql", database=""), private=False)
         return
+    with private_server() as server:
+        yield server
+
+
+@contextmanager
+def private_server(*options: str) -> Iterator[DatabaseServer]:
+    """A server of one's own, with further command-line options."""
     program = find_program() or install()
     if program is None:
         raise DatabaseServerMissing
     with tempfile.TemporaryDirectory(prefix="db-", ignore_cleanup_errors=True) as folder:
         data = Path(folder, "data")
         _initialise(program, data, Path(folder, "initialise.log"))
-        with _running(program, data, Path(folder, "server.log")) as port:
+        with _running(program, data, Path(folder, "server.log"), options) as port:
             url = URL.create("mysql+pymysql", username="root", host="127.0.0.1", port=port)
             yield DatabaseServer(url, private=True)
 
@@ -162,10 +167,10 @@ def _as_root() -> list[str]:
 
 
 @contextmanager
-def _running(program: Path, data: Path, log: Path) -> Iterator[int]:
+def _running(program: Path, data: Path, log: Path, options: tuple[str, ...]) -> Iterator[int]:
     for attempt in range(1, ATTEMPTS + 1):
         port = _free_port()
-        process = _launch(program, data, port, log)
+        process = _launch(program, data, port, log, options)
         try:
             if _answers(process, port):
                 yield port
@@ -177,7 +182,7 @@ def _running(program: Path, data: Path, log: Path) -> Iterator[int]:
             raise RuntimeError(f"The database server did not start:\n{_tail(log)}")
 
 
-def _launch(program: Path, data: Path, port: int, log: Path) -> "subprocess.Popen[bytes]":
+def _launch(program: Path, data: Path, port: int, log: Path, options: tuple[str, ...]) -> "subprocess.Popen[bytes]":
     command = [
         str(program),
         "--no-defaults",
@@ -192,6 +197,7 @@ def _launch(program: Path, data: Path, port: int, log: Path) -> "subprocess.Pope
         "--innodb-flush-log-at-trx-commit=0",
         "--innodb-doublewrite=0",
         "--innodb-buffer-pool-size=64M",
+        *options,
     ]
     with log.open("a") as output:
         return subprocess.Popen(

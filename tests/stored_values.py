@@ -43,9 +43,7 @@ def new_run(**fields: Any) -> NewRun:
         "query": "Why do payments fail?",
         "created_at": NOW,
     } | fields
-    return NewRun(
-        deadline_at=values.pop("deadline_at", values["created_at"] + timedelta(minutes=3)), **values
-    )
+    return NewRun(deadline_at=values.pop("deadline_at", values["created_at"] + timedelta(minutes=3)), **values)
 
 
 def run_end(outcome: ReleaseOutcome = ReleaseOutcome.SUCCESS, **fields: Any) -> RunEnd:

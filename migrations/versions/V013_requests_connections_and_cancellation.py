@@ -45,6 +45,4 @@ def downgrade() -> None:
     steps.drop_table("run_cancel")
     steps.drop_index("ix_diagnosis_run_deadline", "diagnosis_run")
     steps.drop_index("ux_diagnosis_run_request", "diagnosis_run")
-    steps.drop_columns(
-        "diagnosis_run", "deadline_at", "connection_id", "gateway_request_id", "request_id", "owner"
-    )
+    steps.drop_columns("diagnosis_run", "deadline_at", "connection_id", "gateway_request_id", "request_id", "owner")

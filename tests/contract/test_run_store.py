@@ -240,9 +240,7 @@ class TestFinish:
     @pytest.mark.parametrize(
         "content", [chat_content(TRICKY), diagnosis_content(TRICKY), fallback_content()], ids=lambda c: c.type
     )
-    async def test_content_comes_back_as_it_was_published(
-        self, stores: Stores, content: PublicContent
-    ) -> None:
+    async def test_content_comes_back_as_it_was_published(self, stores: Stores, content: PublicContent) -> None:
         run = await _started(stores)
         await stores.runs.finish(run.run_id, run_end(content=content))
         assert (await _found(stores, run.run_id)).content == content
@@ -263,9 +261,7 @@ class TestFinish:
     @pytest.mark.spec("LIFE-3", "STORE-3")
     @pytest.mark.parametrize("first", OUTCOMES)
     @pytest.mark.parametrize("second", OUTCOMES)
-    async def test_the_first_end_stands(
-        self, stores: Stores, first: ReleaseOutcome, second: ReleaseOutcome
-    ) -> None:
+    async def test_the_first_end_stands(self, stores: Stores, first: ReleaseOutcome, second: ReleaseOutcome) -> None:
         run = await _started(stores)
         assert await stores.runs.finish(run.run_id, run_end(first, content=chat_content("first")))
         before = await _found(stores, run.run_id), stores.message_pairs(run.session_id)
@@ -294,9 +290,7 @@ class TestFinish:
     @pytest.mark.parametrize(
         "damaged", ['{"type":"DIAGNOSIS"}', '{"type":"NEWER"}', "[]", '"text"', "null", "12", "{}"]
     )
-    async def test_unreadable_content_is_none_and_the_run_stays_readable(
-        self, stores: Stores, damaged: str
-    ) -> None:
+    async def test_unreadable_content_is_none_and_the_run_stays_readable(self, stores: Stores, damaged: str) -> None:
         run = await _started(stores)
         await stores.runs.finish(run.run_id, run_end(content=chat_content()))
         stores.tamper(run.run_id, "content", damaged)
@@ -331,9 +325,7 @@ class TestAbandonOverdue:
     @pytest.mark.spec("LIFE-7")
     async def test_of_sweeps_at_once_each_run_is_ended_by_one(self, stores: Stores) -> None:
         runs = {(await _started(stores)).run_id for _ in range(5)}
-        sweeps = await asyncio.gather(
-            *(stores.runs.abandon_overdue(at(10_000), at(10_000)) for _ in range(3))
-        )
+        sweeps = await asyncio.gather(*(stores.runs.abandon_overdue(at(10_000), at(10_000)) for _ in range(3)))
         swept = [run_id for sweep in sweeps for run_id in sweep]
         # What one sweep had locked another passed over; the next one finds nothing left.
         assert sorted(swept) == sorted(runs)

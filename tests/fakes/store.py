@@ -227,9 +227,7 @@ class FakeRunStore:
 
     async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
         async with self.database.unit("abandon_overdue"):
-            overdue = [
-                row for row in self.database.runs if row.running and row.new.deadline_at < overdue_since
-            ]
+            overdue = [row for row in self.database.runs if row.running and row.new.deadline_at < overdue_since]
             for row in overdue:
                 row.abandon(now)
             return [row.new.run_id for row in overdue]
@@ -353,11 +351,7 @@ class FakeHistory:
 
 
 def _published(run: RunRow) -> bool:
-    return (
-        run.intent is Intent.DIAGNOSIS
-        and run.outcome is ReleaseOutcome.SUCCESS
-        and run.published_result is not None
-    )
+    return run.intent is Intent.DIAGNOSIS and run.outcome is ReleaseOutcome.SUCCESS and run.published_result is not None
 
 
 def _content(text: str | None) -> PublicContent | None:

@@ -49,6 +49,7 @@ the operator's eyes; it never reaches a client, and callers keep query text and 
 ``EvidenceError`` is the exception: its ``hint`` is written by us and shown to the model.
 """
 
+from functools import cache
 from typing import ClassVar
 
 
@@ -262,3 +263,20 @@ class StoreError(SuperBizAgentError):
 class ConfigurationError(SuperBizAgentError):
     code = "CONFIGURATION_ERROR"
     message = "The service is not set up correctly. Tell its operator."
+
+
+def message_of(code: str) -> str:
+    """The public message of a stored code; the general one for a code that this version doesn't know."""
+    return _messages().get(code, SuperBizAgentError.message)
+
+
+@cache
+def _messages() -> dict[str, str]:
+    messages: dict[str, str] = {}
+    pending: list[type[SuperBizAgentError]] = [SuperBizAgentError]
+    while pending:
+        error = pending.pop()
+        if "code" in vars(error):
+            messages[error.code] = error.message
+        pending += error.__subclasses__()
+    return messages

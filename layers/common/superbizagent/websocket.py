@@ -1,8 +1,9 @@
-"""The wire contract: client messages, server frames, and how results become frames.
+"""The wire contract: client messages and server frames (WIRE-*).
 
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -18,8 +19,8 @@ from pydantic.alias_generators import to_camel
 
 from superbizagent.domain.content import ContentType, PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
-from superbizagent.domain.text import bound_bytes
-from superbizagent.errors import InvalidQuery, MalformedRequest, RequestError, UnknownAction
+from superbizagent.domain.text import ELLIPSIS, bound_characters
+from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 from superbizagent.ports import SessionSummary, StatusCode, StoredRun
 
 MAX_FRAME_BYTES = 32_768
@@ -27,6 +28,8 @@ MAX_FRAME_BYTES = 32_768
 MAX_QUERY_CHARACTERS = 8_000
 MAX_QUERY_BYTES = 24 * 1024
 MAX_HISTORY_LIMIT = 50
+MAX_TITLE_CHARACTERS = 60
+"""Fifty session entries with such titles fit one frame, even where JSON escapes each character (WIRE-4)."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
@@ -60,10 +63,14 @@ class HistoryMessage(_Message):
     limit: Annotated[int, Field(ge=1, le=MAX_HISTORY_LIMIT)] = 20
 
 
-ClientMessage = ChatMessage | CancelMessage | HistoryMessage
+class UnroutedMessage(_Message):
+    """What is expected where no message is: every one is refused."""
 
 
-class _Frame(BaseModel):
+ClientMessage = ChatMessage | CancelMessage | HistoryMessage | UnroutedMessage
+
+
+class Frame(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True)
 
     def encode(self) -> bytes:
@@ -71,7 +78,7 @@ class _Frame(BaseModel):
         return self.model_dump_json(exclude_none=True).encode()
 
 
-class _RunFrame(_Frame):
+class _RunFrame(Frame):
     """A frame of a run. `seq` counts from 1 without gaps; `replayed` frames repeat a stored run (LIFE-6)."""
 
     session_id: str
@@ -108,7 +115,7 @@ class CancelledFrame(_RunFrame):
     type: Literal["cancelled"] = "cancelled"
 
 
-class ErrorFrame(_Frame):
+class ErrorFrame(Frame):
     """A refused message, or a failed run: then with the run's ids and its `seq`."""
 
     type: Literal["error"] = "error"
@@ -121,7 +128,7 @@ class ErrorFrame(_Frame):
     replayed: bool | None = None
 
 
-class SessionEntry(_Frame):
+class SessionEntry(Frame):
     session_id: str
     title: str
     message_pairs: int
@@ -129,7 +136,7 @@ class SessionEntry(_Frame):
     last_active_at: AwareDatetime
 
 
-class Turn(_Frame):
+class Turn(Frame):
     """A stored run. `query_truncated`: the stored question is longer than fits this frame."""
 
     run_id: str
@@ -145,7 +152,7 @@ class Turn(_Frame):
     finished_at: AwareDatetime | None = None
 
 
-class HistoryFrame(_Frame):
+class HistoryFrame(Frame):
     """One frame of an answer to `history`; the last one of each answer has kind `end`.
 
     Kind `sessions` carries `sessions`, kind `turn` one `turn`. `before` in the end frame asks for the
@@ -165,6 +172,7 @@ class _Envelope(BaseModel):
     request_id: str | None = Field(default=None, alias="requestId")
 
 
+_text: TypeAdapter[str] = TypeAdapter(str)
 _parsers: dict[str, TypeAdapter[ClientMessage]] = {
     "chat": TypeAdapter(ChatMessage),
     "cancel": TypeAdapter(CancelMessage),
@@ -176,7 +184,8 @@ def parse(body: str | bytes | None) -> ClientMessage:
     """The client message in `body`.
 
     Raises MalformedRequest, UnknownAction, InvalidQuery or InvalidSessionId; nothing else, whatever
-    the bytes. Unpaired surrogates, duplicate meanings and deep nesting are the JSON parser's to refuse.
+    the bytes. Unpaired surrogates and deep nesting are the JSON parser's to refuse; of a field given
+    twice the last one counts, wherever the gateway has routed the message.
     """
     action = _action(body or "")
     if action not in _parsers:
@@ -185,7 +194,7 @@ def parse(body: str | bytes | None) -> ClientMessage:
         message = _parsers[action].validate_json(body or "")
     except ValidationError as error:
         raise MalformedRequest from error
-    if not isinstance(message, CancelMessage) and message.session_id is not None:
+    if isinstance(message, ChatMessage | HistoryMessage) and message.session_id is not None:
         valid_session_id(message.session_id)
     if isinstance(message, ChatMessage):
         _check_query(message.query)
@@ -214,14 +223,14 @@ def _check_query(query: str) -> None:
         raise InvalidQuery
 
 
-def error_frame(error: RequestError, request_id: str | None = None) -> ErrorFrame:
+def error_frame(error: SuperBizAgentError, request_id: str | None = None) -> ErrorFrame:
     return ErrorFrame(code=error.code, message=error.message, request_id=request_id)
 
 
 def session_entry(summary: SessionSummary) -> SessionEntry:
     return SessionEntry(
         session_id=summary.session_id,
-        title=summary.title,
+        title=bound_characters(summary.title, MAX_TITLE_CHARACTERS),
         message_pairs=summary.message_pairs,
         created_at=summary.created_at,
         last_active_at=summary.last_active_at,
@@ -229,19 +238,27 @@ def session_entry(summary: SessionSummary) -> SessionEntry:
 
 
 def turn_frame(run: StoredRun) -> HistoryFrame:
-    """One stored run as one frame; a question too long to fit beside its answer is cut and marked."""
+    """One stored run as one frame; a question too long to fit beside its answer is cut and marked.
+
+    Content that fits no frame on its own is left out: it was stored by a version with other limits.
+    """
     frame = _turn(run, run.query, truncated=None)
-    excess = len(frame.encode()) - MAX_FRAME_BYTES
-    if excess <= 0:
+    if len(frame.encode()) <= MAX_FRAME_BYTES:
         return frame
-    # JSON escapes can double a byte, never more than sixfold; cutting by the excess at least suffices
-    # for text without them, so the loop ends after a pass or two.
-    query = run.query
-    while excess > 0 and query:
-        query = bound_bytes(query, max(len(query.encode()) - excess - 32, 0))
-        frame = _turn(run, query, truncated=True)
-        excess = len(frame.encode()) - MAX_FRAME_BYTES
-    return frame
+    room = MAX_FRAME_BYTES - len(_turn(run, "", truncated=True).encode())
+    if room < 0:
+        return turn_frame(replace(run, content=None))
+    return _turn(run, _bound_encoded(run.query, room), truncated=True)
+
+
+def _bound_encoded(text: str, limit: int) -> str:
+    """`text`, cut so that it takes at most `limit` bytes as JSON, where one character may take six."""
+    size = len(ELLIPSIS.encode())
+    for index, character in enumerate(text):
+        size += len(_text.dump_json(character)) - 2
+        if size > limit:
+            return text[:index] + ELLIPSIS if limit >= len(ELLIPSIS.encode()) else ""
+    return text
 
 
 def _turn(run: StoredRun, query: str, truncated: bool | None) -> HistoryFrame:

@@ -51,7 +51,7 @@ def normalised(url: str) -> URL:
         return parsed.set(drivername="mysql+pymysql")
     if backend != "sqlite":
         raise ConfigurationError(f"no database of kind {backend} is supported, only mysql, mariadb and sqlite")
-    if not parsed.database or ":memory:" in parsed.database or "mode=memory" in parsed.database:
+    if not parsed.database or ":memory:" in parsed.database or parsed.query.get("mode") == "memory":
         raise ConfigurationError("SQLite needs a file: an in-memory database belongs to one connection only")
     return parsed.set(drivername="sqlite+pysqlite")
 

@@ -1,0 +1,38 @@
+# The commands a person uses; scripts/venv.sh installs what they need and does nothing when it is there.
+PYTHON ?= python3
+export PYTHON
+RUN := .venv/run/bin/python
+DEV := .venv/dev/bin/python
+PORT ?= 8090
+
+.PHONY: run test lint spec build lock clean
+
+run: ## the product on this machine: no account, no Docker, no database server
+	@scripts/venv.sh .venv/run requirements-local.txt
+	@$(RUN) -m local.run --port $(PORT)
+
+test: lint spec ## everything, on a fresh machine: installs what is missing and says so
+	@$(DEV) -m pytest $(PYTEST)
+
+lint: dev
+	@echo "ruff, mypy, import-linter"
+	@.venv/dev/bin/ruff check --quiet .
+	@.venv/dev/bin/ruff format --quiet --check .
+	@.venv/dev/bin/mypy
+	@.venv/dev/bin/lint-imports --no-cache --config pyproject.toml
+
+spec: dev ## every rule of the specification with its tests; fails on a rule without one
+	@$(DEV) scripts/spec.py
+
+build: dev ## the deployable artefacts, in .aws-sam/
+	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
+
+lock: dev ## pin the newest releases that pyproject.toml allows
+	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
+
+clean:
+	rm -rf .venv .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
+
+.PHONY: dev
+dev:
+	@scripts/venv.sh .venv/dev requirements-dev.txt

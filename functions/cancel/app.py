@@ -1,0 +1,25 @@
+"""cancel: asks for the end of a run of one's own. The run itself sends the frame that confirms it."""
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from superbizagent import bootstrap
+from superbizagent.events import MessageEvent
+from superbizagent.websocket import CancelMessage
+
+logger = Logger()
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    bootstrap.run(_cancel(MessageEvent.model_validate(event)))
+    return {"statusCode": HTTPStatus.OK}
+
+
+async def _cancel(event: MessageEvent) -> None:
+    services = bootstrap.services()
+    async with services.exchange(event, CancelMessage) as exchange:
+        await services.cancel.cancel(exchange.message.run_id, exchange.principal)

@@ -1,0 +1,53 @@
+"""chat: runs one question to its stored outcome and tells the client. Invoked asynchronously, never retried."""
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from superbizagent import bootstrap
+from superbizagent.application.chat import ChatRequest, ChatResult
+from superbizagent.events import MessageEvent
+from superbizagent.frames import RunFrames
+from superbizagent.websocket import ChatMessage
+
+logger = Logger()
+metrics = Metrics()
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    message = MessageEvent.model_validate(event)
+    result = bootstrap.run(_chat(message, context.get_remaining_time_in_millis() / 1000))
+    metrics.add_metric(name=_metric(result), unit=MetricUnit.Count, value=1)
+    return {"statusCode": HTTPStatus.OK}
+
+
+async def _chat(event: MessageEvent, time_left: float) -> ChatResult | None:
+    services = bootstrap.services()
+    async with services.exchange(event, ChatMessage) as exchange:
+        message = exchange.message
+        request = ChatRequest(
+            owner=exchange.principal,
+            connection_id=event.connection_id,
+            request_id=message.request_id,
+            gateway_request_id=event.gateway_request_id,
+            query=message.query,
+            session_id=message.session_id,
+            time_left=time_left,
+        )
+        frames = RunFrames(exchange.socket, message.request_id)
+        return await frames.deliver(services.chat.execute(request, frames))
+    return None
+
+
+def _metric(result: ChatResult | None) -> str:
+    """Each message counts once: as a run by its outcome, or as one that started none."""
+    if result is None:
+        return "MessagesRefused"
+    if result.repeated:
+        return "MessagesRepeated"
+    return f"Runs{result.outcome.title()}" if result.outcome is not None else "RunsSuperseded"

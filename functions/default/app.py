@@ -1,0 +1,24 @@
+"""$default: every message that no other route takes gets one error frame and starts nothing (WIRE-3)."""
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from superbizagent import bootstrap
+from superbizagent.events import MessageEvent
+from superbizagent.websocket import UnroutedMessage
+
+logger = Logger()
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    bootstrap.run(_refuse(MessageEvent.model_validate(event)))
+    return {"statusCode": HTTPStatus.OK}
+
+
+async def _refuse(event: MessageEvent) -> None:
+    async with bootstrap.services().exchange(event, UnroutedMessage):
+        """No message is of this kind: entering the block refuses every one."""

@@ -1,0 +1,21 @@
+"""sweep, on a schedule: ends runs whose process died, and forgets connections that can't be open any more."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from superbizagent import bootstrap
+
+logger = Logger()
+metrics = Metrics()
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    swept = bootstrap.run(bootstrap.services().sweep.sweep())
+    # Zero too: an alarm tells "none was abandoned" from "nobody looked", and Metrics warns of an empty set.
+    metrics.add_metric(name="RunsAbandoned", unit=MetricUnit.Count, value=len(swept.runs))
+    return {"runs": len(swept.runs), "connections": swept.connections}

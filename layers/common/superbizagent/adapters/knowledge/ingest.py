@@ -1,0 +1,152 @@
+"""Brings the index up to date with a folder of Markdown files."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, insert, select
+
+from superbizagent.adapters.knowledge.folder import SourceFile, check_folder, markdown_files, read_text
+from superbizagent.adapters.knowledge.markdown import parse_markdown
+from superbizagent.adapters.knowledge.passages import Document
+from superbizagent.adapters.knowledge.search import passage_terms
+from superbizagent.adapters.knowledge.tables import (
+    SOURCE_CHARACTERS,
+    knowledge_chunk,
+    knowledge_document,
+)
+from superbizagent.adapters.knowledge.units import UnitsOfWork
+
+# Goes into every digest: with a new one, all files are indexed anew. Raise it with every change to
+# how passages or terms are made.
+_INDEX_VERSION = 1
+
+
+class ChangeKind(StrEnum):
+    ADDED = "added"
+    UPDATED = "updated"
+    REMOVED = "removed"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one file. `notices` say what was lost of it, and how to mend it."""
+
+    kind: ChangeKind
+    source: str
+    passages: int = 0
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    document: Document
+    digest: str
+    notices: tuple[str, ...]
+
+
+class KnowledgeIngest:
+    """Each document is replaced in a transaction of its own: a reader sees the old one or the new one."""
+
+    def __init__(self, database: UnitsOfWork) -> None:
+        self._database = database
+
+    def run(self, folder: Path, collection: str) -> Iterator[Change]:
+        """One change a file, as it happens; documents of files that are gone are removed at the end.
+
+        `collection` names the folder's documents; those of other collections stay. Raises BadFolder,
+        and StoreError.
+        """
+        check_folder(folder)
+        known = self._known(collection)
+        kept = set()
+        for file in markdown_files(folder):
+            kept.add(file.source)
+            yield self._file(file, collection, known)
+        for source in sorted(known.keys() - kept):
+            self._remove(collection, source)
+            yield Change(ChangeKind.REMOVED, source)
+
+    def _known(self, collection: str) -> Mapping[str, str]:
+        """The digest of each document that is indexed."""
+        document = knowledge_document
+        statement = select(document.c.source, document.c.digest).where(document.c.collection == collection)
+
+        def unit(connection: Connection) -> Mapping[str, str]:
+            return {row.source: row.digest for row in connection.execute(statement)}
+
+        return self._database.run(unit, writes=False)
+
+    def _file(self, file: SourceFile, collection: str, known: Mapping[str, str]) -> Change:
+        if len(file.source) > SOURCE_CHARACTERS:
+            notice = f"the path has more than {SOURCE_CHARACTERS} characters; shorten it"
+            return Change(ChangeKind.SKIPPED, file.source, notices=(notice,))
+        try:
+            loaded = _load(file, collection)
+        except OSError as error:
+            return Change(ChangeKind.SKIPPED, file.source, notices=(f"can't be read: {error.strerror}",))
+        earlier = known.get(file.source)
+        passages = len(loaded.document.passages)
+        if earlier == loaded.digest:
+            return Change(ChangeKind.UNCHANGED, file.source, passages, loaded.notices)
+        # Two ingests of the same file wait for each other, or the loser's unit is repeated.
+        self._database.run(lambda connection: _replace(connection, file.source, collection, loaded), writes=True)
+        kind = ChangeKind.UPDATED if earlier else ChangeKind.ADDED
+        return Change(kind, file.source, passages, loaded.notices)
+
+    def _remove(self, collection: str, source: str) -> None:
+        self._database.run(lambda connection: _remove(connection, collection, source), writes=True)
+
+
+def _load(file: SourceFile, collection: str) -> _Loaded:
+    text, notices = read_text(file.path)
+    digest = hashlib.sha256(f"{_INDEX_VERSION}\0{text}".encode("utf-8", "replace")).hexdigest()
+    document = parse_markdown(text, file.source, collection)
+    if not document.passages and not notices:
+        notices = ("is empty; there is nothing to find in it",)
+    return _Loaded(document, digest, notices)
+
+
+def _replace(connection: Connection, source: str, collection: str, loaded: _Loaded) -> None:
+    _remove(connection, collection, source)
+    values = {
+        "collection": collection,
+        "source": source,
+        "title": loaded.document.title,
+        "digest": loaded.digest,
+    }
+    [document_id] = connection.execute(insert(knowledge_document).values(values)).inserted_primary_key or [0]
+    rows = _chunk_rows(loaded.document, document_id)
+    if rows:
+        connection.execute(insert(knowledge_chunk), rows)
+
+
+def _chunk_rows(document: Document, document_id: int) -> Sequence[dict[str, object]]:
+    rows = []
+    for position, passage in enumerate(document.passages):
+        terms = passage_terms(document, passage)
+        fields = (terms.title, terms.headings, terms.text)
+        rows.append(
+            {
+                "document_id": document_id,
+                "position": position,
+                "passage_id": passage.passage_id,
+                "heading_path": list(passage.heading_path),
+                "text": passage.text,
+                "terms": "\n".join(" ".join(field.elements()) for field in fields),
+                "length": terms.length,
+            }
+        )
+    return rows
+
+
+def _remove(connection: Connection, collection: str, source: str) -> None:
+    document = knowledge_document
+    of_source = (document.c.collection == collection) & (document.c.source == source)
+    chunks = knowledge_chunk.c.document_id.in_(select(document.c.id).where(of_source))
+    connection.execute(delete(knowledge_chunk).where(chunks))
+    connection.execute(delete(document).where(of_source))

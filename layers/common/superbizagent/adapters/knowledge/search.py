@@ -1,0 +1,100 @@
+"""From a query to ranked passages, whatever holds them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from superbizagent.adapters.knowledge.passages import Document, Passage
+from superbizagent.adapters.knowledge.ranking import Corpus, PassageTerms, scores
+from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms
+
+MAX_CANDIDATES = 400
+"""How many passages are ranked for one query; those with its rarest terms."""
+
+MAX_QUERY_TERMS = 240
+"""Of a longer query, its beginning and its end count: a question stands before or after what is pasted."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that holds some of the query's terms."""
+
+    passage: Passage
+    document: int
+    title: str
+    source: str
+    position: int
+    terms: PassageTerms = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Hit:
+    candidate: Candidate
+    score: float
+
+
+@dataclass(frozen=True)
+class Query:
+    """The terms to look for. `compounds` are guesses, which count only where they occur."""
+
+    words: Sequence[str]
+    compounds: Sequence[str]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        words = _ends(query_terms(text))
+        return cls(words, [term for term in _ends(compound_terms(text)) if term not in words] if words else [])
+
+    def terms(self, frequencies: Mapping[str, int]) -> Sequence[str]:
+        return [*self.words, *(term for term in self.compounds if frequencies[term])]
+
+
+def _ends(terms: Sequence[str]) -> Sequence[str]:
+    if len(terms) <= MAX_QUERY_TERMS:
+        return terms
+    half = MAX_QUERY_TERMS // 2
+    return [*terms[:half], *terms[-half:]]
+
+
+def passage_terms(document: Document, passage: Passage) -> PassageTerms:
+    return PassageTerms(
+        title=Counter(document_terms(f"{document.title} {document.other_names}")),
+        headings=Counter(document_terms(" ".join((*passage.heading_path, document.keywords)))),
+        text=Counter(document_terms(passage.text)),
+    )
+
+
+def selective_terms(frequencies: Mapping[str, int]) -> Sequence[str]:
+    """The rarest terms, as many as together can't occur in more than MAX_CANDIDATES passages.
+
+    All of them where even the rarest occurs in more: the engine has to choose then.
+    """
+    found = sorted((count, term) for term, count in frequencies.items() if count)
+    chosen: list[str] = []
+    passages = 0
+    for count, term in found:
+        passages += count
+        if passages > MAX_CANDIDATES:
+            break
+        chosen.append(term)
+    return chosen or [term for _, term in found]
+
+
+def ranked(terms: Sequence[str], candidates: Sequence[Candidate], corpus: Corpus) -> Sequence[Hit]:
+    """The passages that answer the query, best first; equal ones in the order of their documents."""
+    documents: defaultdict[int, list[Candidate]] = defaultdict(list)
+    for candidate in sorted(candidates, key=lambda candidate: candidate.position):
+        documents[candidate.document].append(candidate)
+    hits = [hit for document in documents.values() for hit in _hits(terms, document, corpus)]
+    return sorted((hit for hit in hits if hit.score > 0), key=_order)
+
+
+def _hits(terms: Sequence[str], document: Sequence[Candidate], corpus: Corpus) -> Sequence[Hit]:
+    points = scores(terms, [candidate.terms for candidate in document], corpus)
+    return [Hit(candidate, score) for candidate, score in zip(document, points, strict=True)]
+
+
+def _order(hit: Hit) -> tuple[float, str, int, str]:
+    candidate = hit.candidate
+    return (-hit.score, candidate.source, candidate.position, candidate.passage.passage_id)

@@ -1,0 +1,5 @@
+"""Log files of one machine behind the port LogSource."""
+
+from superbizagent.adapters.log_files.source import LogFiles, LogFileSource
+
+__all__ = ["LogFileSource", "LogFiles"]

@@ -1,0 +1,189 @@
+"""The one composition root: builds each use case when a function first needs it, and keeps it for the process.
+
+Adapters are imported where they are built: the functions that answer in milliseconds never load the
+model SDK, the SQL parser or boto3.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters.system_clock import SystemClock
+from superbizagent.application.cancellation import CancelUseCase, CancelWatch
+from superbizagent.application.chat import ChatLimits, ChatUseCase
+from superbizagent.application.connections import ConnectionUseCase
+from superbizagent.application.evidence_collector import EvidenceLimits
+from superbizagent.application.evidence_tools import EvidenceSources
+from superbizagent.application.history import HistoryUseCase
+from superbizagent.application.sweep import SweepUseCase
+from superbizagent.domain.budget import BudgetLimits
+from superbizagent.events import MessageEvent
+from superbizagent.exchange import Exchange, Expected, exchange
+from superbizagent.ports import BusinessDatabase, Channel, Model, Redactor
+from superbizagent.settings import (
+    ChannelSettings,
+    DatabaseSettings,
+    EvidenceSettings,
+    ModelSettings,
+    PrincipalSettings,
+    RunSettings,
+    environment,
+    read,
+)
+
+if TYPE_CHECKING:
+    from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
+
+T = TypeVar("T")
+
+
+class Services:
+    """The use cases of one process."""
+
+    clock = SystemClock()
+
+    @cached_property
+    def database(self) -> Database:
+        settings = read(DatabaseSettings)
+        ca_file = settings.database_ca_file
+        return Database(
+            settings.database_url,
+            ca_file=str(ca_file) if ca_file is not None else None,
+            pool_size=settings.database_pool_size,
+        )
+
+    @cached_property
+    def connections(self) -> ConnectionUseCase:
+        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+
+    @cached_property
+    def cancel(self) -> CancelUseCase:
+        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+
+    @cached_property
+    def history(self) -> HistoryUseCase:
+        return HistoryUseCase(SqlHistory(self.database))
+
+    @cached_property
+    def sweep(self) -> SweepUseCase:
+        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+
+    @cached_property
+    def chat(self) -> ChatUseCase:
+        settings = read(RunSettings)
+        return ChatUseCase(
+            runs=self._runs,
+            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            model=self._model,
+            sources=self._sources,
+            redact=self._redact,
+            clock=self.clock,
+            limits=_limits(settings),
+        )
+
+    @cached_property
+    def channel(self) -> Channel:
+        from superbizagent.adapters.connection_api import ConnectionApi
+
+        return ConnectionApi(read(ChannelSettings).connections_endpoint)
+
+    def exchange(
+        self, event: MessageEvent, expected: type[Expected]
+    ) -> AbstractAsyncContextManager[Exchange[Expected]]:
+        """The exchange that a client's message begins."""
+        return exchange(event, expected, self.channel, self.connections)
+
+    def principal_of(self, authorized: str | None) -> str | None:
+        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
+        return authorized or read(PrincipalSettings).development_principal
+
+    @cached_property
+    def _runs(self) -> SqlRunStore:
+        return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
+
+    @cached_property
+    def _overdue_grace(self) -> timedelta:
+        """Past its deadline a living run may still write its end for as long as its reserve lasts."""
+        return timedelta(seconds=read(RunSettings).terminal_reserve_seconds)
+
+    @cached_property
+    def _model(self) -> Model:
+        from superbizagent.adapters.openai_model import OpenAIModel
+
+        settings = read(ModelSettings)
+        return OpenAIModel(
+            api_key=settings.openai_api_key, base_url=settings.openai_base_url, model=settings.openai_model
+        )
+
+    @cached_property
+    def _sources(self) -> EvidenceSources:
+        from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+        from superbizagent.adapters.log_files import LogFiles, LogFileSource
+
+        evidence = self._evidence_file
+        logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
+        return EvidenceSources(
+            logs=LogFiles(logs),
+            knowledge=FullTextKnowledgeIndex(self.database),
+            database=_business_database(evidence.database),
+        )
+
+    @cached_property
+    def _evidence_file(self) -> "EvidenceFile":
+        from superbizagent.adapters.evidence_file import load_evidence_file
+
+        return load_evidence_file(read(EvidenceSettings).evidence_file, environment())
+
+    @cached_property
+    def _redact(self) -> Redactor:
+        from superbizagent.adapters.redaction import SecretRedactor
+
+        return SecretRedactor()
+
+
+def _business_database(entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+    if entry is None:
+        return None
+    from superbizagent.adapters.business_database import read_only_database
+
+    return read_only_database(entry.url, {name: table.description for name, table in entry.tables.items()})
+
+
+def _limits(settings: RunSettings) -> ChatLimits:
+    return ChatLimits(
+        budget=BudgetLimits(
+            model_calls=settings.run_model_calls,
+            tool_calls=settings.run_tool_calls,
+            tokens=settings.run_tokens,
+            wall_time=settings.run_seconds,
+        ),
+        evidence=EvidenceLimits(
+            projection_bytes=settings.projection_bytes,
+            timeout=settings.tool_call_seconds,
+            saturation=settings.saturation_calls,
+        ),
+        model_call=settings.model_call_seconds,
+        verdict=settings.verdict_seconds,
+        terminal_reserve=settings.terminal_reserve_seconds,
+        terminal_write=settings.terminal_reserve_seconds * 0.8,
+    )
+
+
+@cache
+def services() -> Services:
+    return Services()
+
+
+@cache
+def _runner() -> asyncio.Runner:
+    """One event loop a process: network clients that live from run to run belong to one loop."""
+    return asyncio.Runner()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
+    return _runner().run(work)

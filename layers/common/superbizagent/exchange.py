@@ -1,0 +1,55 @@
+"""One message of one client: parsed, its sender known, and answered with one error frame if it can't be served."""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from superbizagent.application.connections import ConnectionUseCase
+from superbizagent.application.defects import place_of
+from superbizagent.errors import InternalFailure, RequestError, SuperBizAgentError, UnknownAction
+from superbizagent.events import MessageEvent
+from superbizagent.frames import Socket
+from superbizagent.ports import Channel
+from superbizagent.websocket import ClientMessage, parse, request_id_of
+
+_log = logging.getLogger(__name__)
+
+Expected = TypeVar("Expected", bound=ClientMessage)
+
+
+@dataclass(frozen=True)
+class Exchange(Generic[Expected]):
+    message: Expected
+    principal: str
+    socket: Socket
+
+
+@contextlib.asynccontextmanager
+async def exchange(
+    event: MessageEvent, expected: type[Expected], channel: Channel, connections: ConnectionUseCase
+) -> AsyncIterator[Exchange[Expected]]:
+    """The exchange that `event` begins; whatever goes wrong in its block is told the client by its code.
+
+    Nothing is raised to the platform: it would deliver the message again, or log the error's text. The
+    client is refused before the sender is looked up where the message is at fault, so that garbage
+    costs no database call.
+    """
+    socket = Socket(channel, event.connection_id)
+    try:
+        message = parse(event.message)
+        if not isinstance(message, expected):
+            raise UnknownAction
+        yield Exchange(message, await connections.principal(event.connection_id), socket)
+    except RequestError as error:
+        _log.info("message refused", extra={"connection_id": event.connection_id, "code": error.code})
+        await socket.refuse(error, request_id_of(event.message))
+    except SuperBizAgentError as error:
+        # Ours to mend: the reason names the variable or the part, in our own words.
+        ids = {"connection_id": event.connection_id, "code": error.code}
+        _log.error("message not served", extra={**ids, "reason": str(error)})
+        await socket.refuse(error, request_id_of(event.message))
+    except Exception as error:
+        _log.error("message failed", extra={"connection_id": event.connection_id, "defect": place_of(error)})
+        await socket.refuse(InternalFailure(), request_id_of(event.message))

@@ -1,0 +1,5 @@
+import sys
+
+from local.gateway.cli import main
+
+sys.exit(main())
