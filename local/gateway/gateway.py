@@ -32,9 +32,7 @@ log = logging.getLogger("local.gateway")
 class Gateway:
     """A running gateway: `async with Gateway.start(config) as gateway: …`."""
 
-    def __init__(
-        self, stack: Stack, addresses: Addresses, functions: Functions, connections: Connections
-    ) -> None:
+    def __init__(self, stack: Stack, addresses: Addresses, functions: Functions, connections: Connections) -> None:
         self.stack = stack
         self._addresses = addresses
         self._functions = functions
@@ -92,9 +90,7 @@ class Gateway:
             yield await _start(stack, config, clock, region, cleanup)
 
 
-async def _start(
-    stack: Stack, config: GatewayConfig, clock: Clock, region: str, cleanup: AsyncExitStack
-) -> Gateway:
+async def _start(stack: Stack, config: GatewayConfig, clock: Clock, region: str, cleanup: AsyncExitStack) -> Gateway:
     # Events, variables and headers carry the addresses, so the ports are taken first and served last:
     # a client that comes early waits in the backlog instead of meeting half a gateway.
     websocket_listener = cleanup.enter_context(_listen(config.host, config.port, "--port"))
