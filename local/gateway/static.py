@@ -24,7 +24,7 @@ class StaticFiles:
         self._root = site.folder.resolve()
         if not self._root.is_dir():
             raise ConfigurationError(f"There is no folder {site.folder} to serve; correct --static.")
-        self._websocket_url = websocket_url
+        self._config_json = {**site.config, "websocketUrl": websocket_url}
         origin = websocket_url.rpartition("/")[0]
         self._headers = {
             name: value.replace("{websocket}", origin).replace("{http}", http_url)
@@ -37,7 +37,7 @@ class StaticFiles:
         app.router.add_get("/{path:.*}", self._file)
 
     async def _config(self, _: web.Request) -> web.Response:
-        return web.json_response({**self._site.config, "websocketUrl": self._websocket_url}, headers=self._headers)
+        return web.json_response(self._config_json, headers=self._headers)
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         path = self._find(request.match_info["path"])
