@@ -21,10 +21,12 @@ from migrations.run import upgrade
 from superbizagent import ingest
 from superbizagent.adapters.store import Database
 from superbizagent.errors import SuperBizAgentError
-from superbizagent.settings import environment
+from superbizagent.settings import RunSettings, environment
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
+# The functions see only what the gateway gives them: the limits of a run, and what evidence files refer to.
+HANDED_ON = frozenset({name.upper() for name in RunSettings.model_fields} | {"BUSINESS_DATABASE_URL"})
 
 
 @dataclass(frozen=True)
@@ -83,21 +85,21 @@ async def model(variables: Mapping[str, str], latency: float) -> AsyncIterator[M
 
 
 @contextlib.asynccontextmanager
-async def product(parts: Parts, options: argparse.Namespace) -> AsyncIterator[Gateway]:
+async def product(
+    parts: Parts, variables: Mapping[str, str], *, port: int = 0, websocket_port: int = 0, latency: float = 0.0
+) -> AsyncIterator[Gateway]:
     """The running product: model, gateway with its functions and schedules, page."""
-    variables = environment()
-    async with model(variables, options.latency) as model_variables:
-        limits = {name: value for name, value in variables.items() if name.endswith("_SECONDS") or name in _LIMITS}
+    async with model(variables, latency) as model_variables:
         config = GatewayConfig(
             template=ROOT / "template.yaml",
-            port=options.websocket_port,
-            http_port=options.port,
+            port=websocket_port,
+            http_port=port,
             environment={
+                **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
                 "EVIDENCE_FILE": str(parts.evidence_file),
                 "DEVELOPMENT_PRINCIPAL": "local",
                 **model_variables,
-                **limits,
             },
             static=StaticSite(folder=ROOT / "web", config={"model": model_variables["OPENAI_MODEL"]}),
         )
@@ -105,15 +107,15 @@ async def product(parts: Parts, options: argparse.Namespace) -> AsyncIterator[Ga
             yield gateway
 
 
-_LIMITS = frozenset({"RUN_MODEL_CALLS", "RUN_TOOL_CALLS", "RUN_TOKENS", "SATURATION_CALLS", "PROJECTION_BYTES"})
-
-
 async def serve(parts: Parts, options: argparse.Namespace) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with product(parts, options) as gateway:
+    served = product(
+        parts, environment(), port=options.port, websocket_port=options.websocket_port, latency=options.latency
+    )
+    async with served as gateway:
         say(f"open {gateway.http_url}/  (Ctrl-C stops)")
         await stop.wait()
         say("stopping")

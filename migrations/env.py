@@ -4,15 +4,16 @@ from alembic import context
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
-from migrations.comparison import compare_type
-from superbizagent.adapters.store import Database, metadata
+from migrations.comparison import METADATA, compare_type, include_object
+from superbizagent.adapters.store import Database
 
 
 def run(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=METADATA,
         compare_type=compare_type,
+        include_object=include_object,
         # Alembic assumes the driver's default, which commits before DDL; ours leaves transactions to us.
         transactional_ddl=connection.dialect.name == "sqlite",
     )

@@ -11,7 +11,7 @@ from local.gateway.clock import Clock, Tasks, done_within
 from local.gateway.errors import GatewayError
 from local.gateway.events import Event
 from local.gateway.mapping import MappingError, render
-from local.gateway.model import Api, Integration, Route
+from local.gateway.model import DEFAULT, Api, Integration, Route
 from local.gateway.routing import NOT_JSON, parse
 from local.gateway.runtime import Functions, Invocation
 
@@ -51,9 +51,18 @@ class Integrations:
         await self._tasks.cancel()
 
     async def call(self, route: Route, event: Event) -> Answer:
-        integration = route.integration
-        if integration is None:
+        """Raises IntegrationFailed, and nothing else, whatever the function answers."""
+        if route.integration is None:
             return Answer()
+        try:
+            return await self._call(route.integration, event)
+        except IntegrationFailed:
+            raise
+        except Exception as error:
+            log.exception("Route %s failed in the gateway itself", route.key)
+            raise IntegrationFailed("Internal server error", 500) from error
+
+    async def _call(self, integration: Integration, event: Event) -> Answer:
         match integration.kind:
             case "AWS_PROXY":
                 return _proxy_answer(await self._invoke(integration, json.dumps(event).encode()))
@@ -63,7 +72,7 @@ class Integrations:
                 return self._mock(integration, event)
 
     async def _custom(self, integration: Integration, event: Event) -> Answer:
-        payload = self._request(integration, event).encode()
+        payload = _sendable(self._request(integration, event)).encode()
         if parse(payload.decode()) is NOT_JSON:
             raise _broken("A mapping template did not make JSON, which Lambda refuses.")
         if integration.asynchronous:
@@ -82,7 +91,8 @@ class Integrations:
 
     def _request(self, integration: Integration, event: Event) -> str:
         body = str(event.get("body") or "")
-        template = integration.templates.get(integration.selection)
+        templates = integration.templates
+        template = templates.get(integration.selection, templates.get(DEFAULT))
         if template is not None:
             return self._render(template, body, event)
         never = integration.passthrough == "NEVER"
@@ -124,14 +134,26 @@ def _proxy_answer(payload: bytes) -> Answer:
     headers: dict[str, Any] = answer.get("headers") or {}
     body = answer.get("body")
     if body is not None and answer.get("isBase64Encoded"):
-        body = base64.b64decode(body).decode(errors="replace")
+        body = _decoded(body)
     if body is not None and not isinstance(body, str):
         raise _broken("A function answered with a body that is not text.")
     return Answer(
         status=int(answer["statusCode"]),
         headers={name: str(value) for name, value in headers.items()},
-        body=body,
+        body=_sendable(body) if body is not None else None,
     )
+
+
+def _decoded(body: Any) -> str:
+    try:
+        return base64.b64decode(body, validate=True).decode(errors="replace")
+    except (TypeError, ValueError) as error:
+        raise _broken("A function said isBase64Encoded of a body that is not.") from error
+
+
+def _sendable(text: str) -> str:
+    """JSON may escape half a surrogate pair, which has no UTF-8."""
+    return text.encode(errors="replace").decode()
 
 
 def _is_status(value: Any) -> bool:

@@ -15,6 +15,7 @@ import airspeed
 
 from local.gateway.errors import GatewayError
 
+SURROGATE = re.compile("[\ud800-\udfff]")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\[['\"]([^'\"]*)['\"]\]")
 
 
@@ -79,7 +80,8 @@ class _Input:
         self.body = body
 
     def json(self, path: str) -> str:
-        return json.dumps(self._find(path), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(self._find(path), ensure_ascii=False, separators=(",", ":"))
+        return SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
     def path(self, path: str) -> Any:
         return _visible(self._find(path))

@@ -239,10 +239,20 @@ async def test_a_long_passage_is_shown_around_the_hit(fill: Fill) -> None:
     filler = "\n".join(f"- item {number} of a long list with nothing in it" for number in range(28))
     evidence = await look_up(fill({"long.md": f"# List\n\n{filler}\n- the flux capacitor\n"}), "flux capacitor", 1)
 
-    text = "\n".join(evidence.lines[1:])
     assert "- the flux capacitor" in evidence.lines
     assert evidence.lines[1] == "…"
-    assert len(text) <= 1_200
+    assert len("\n".join(evidence.lines[1:])) <= 1_200
+
+
+@pytest.mark.spec("KNOW-1", "STORE-4")
+async def test_many_long_passages_fit_a_bounded_projection(fill: Fill) -> None:
+    line = "网关超时排查" * 12
+    files = {f"{number}.md": f"# {number} 网关\n\n" + f"{line}\n" * 18 + "的" * 400 for number in range(10)}
+    evidence = await look_up(fill(files), "网关超时", 10)
+
+    headings = [line for line in evidence.lines if line.startswith("document ")]
+    assert len(headings) == len(evidence.documents) == 10
+    assert len("\n".join(evidence.lines).encode()) <= 7_000
 
 
 @pytest.mark.spec("KNOW-4", "STORE-4")

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,7 +214,7 @@ class TestLostConnections:
 
     @pytest.mark.spec("LIFE-4")
     async def test_missing_tables_are_a_store_error(
-        self, new_mysql_database: str, tmp_path: Any, open_database: Open
+        self, new_mysql_database: str, tmp_path: Path, open_database: Open
     ) -> None:
         for url in (new_mysql_database, f"sqlite:///{tmp_path}/empty.db"):
             with pytest.raises(StoreError):
@@ -601,7 +602,7 @@ class TestSettings:
         mysql_server.execute("DROP USER 'app'@'%'")
 
     async def test_a_token_that_cannot_be_had_is_a_store_error(
-        self, mysql_database: str, open_database: Open, tmp_path: Any
+        self, mysql_database: str, open_database: Open, tmp_path: Path
     ) -> None:
         def no_token() -> str:
             raise OSError("vendor text")
@@ -610,6 +611,19 @@ class TestSettings:
         with pytest.raises(StoreError) as caught:
             await SqlRunStore(database).find("nothing")
         assert "vendor text" not in str(caught.value)
+
+    @pytest.mark.spec("LIFE-4")
+    async def test_a_connection_that_is_set_up_wrongly_is_a_store_error(
+        self, mysql_database: str, open_database: Open, tmp_path: Path
+    ) -> None:
+        (tmp_path / "broken.pem").write_text("no certificate")
+        for database in (
+            open_database(f"{mysql_database}?no_such_option=1"),
+            open_database(mysql_database, ca_file=str(tmp_path / "missing.pem")),
+            open_database(mysql_database, ca_file=str(tmp_path / "broken.pem")),
+        ):
+            with pytest.raises(StoreError):
+                await SqlRunStore(database).find("nothing")
 
     @pytest.mark.spec("CANCEL-4")
     async def test_closing_leaves_no_thread_and_no_connection(
@@ -632,7 +646,7 @@ class TestSettings:
             while admin.scalar(of_ours, {"name": name}) != 0:
                 assert time.monotonic() < deadline
 
-    def test_nothing_happens_before_the_first_use(self, tmp_path: Any) -> None:
+    def test_nothing_happens_before_the_first_use(self, tmp_path: Path) -> None:
         Database(f"sqlite:///{tmp_path / 'untouched.db'}").close()
         assert not (tmp_path / "untouched.db").exists()
 

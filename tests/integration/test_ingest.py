@@ -169,3 +169,15 @@ def test_a_database_without_tables_is_told_from_a_bad_folder(ingest: Ingest, tmp
     status, lines, error = ingest(str(runbooks), "--url", f"sqlite:///{tmp_path / 'new.db'}")
     assert (status, lines) == (1, [])
     assert "migrations" in error
+
+
+def test_the_services_own_database_is_the_default(
+    ingest: Ingest, sqlite_database: str, runbooks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    status, _, error = ingest(str(runbooks))
+    assert (status, len(error.splitlines())) == (2, 1)
+    assert "--url" in error
+    monkeypatch.setenv("DATABASE_URL", sqlite_database)
+    status, lines, _ = ingest(str(runbooks))
+    assert (status, len(lines)) == (0, 3)

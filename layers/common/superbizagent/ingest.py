@@ -14,8 +14,8 @@ from pathlib import Path
 
 from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest, check_folder
 from superbizagent.adapters.store import Database
+from superbizagent.bootstrap import Services
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
-from superbizagent.settings import DatabaseSettings, read
 
 _COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
 _KINDS_IN_SUMMARY = (ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.REMOVED, ChangeKind.UNCHANGED)
@@ -34,8 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(options.folder).expanduser().resolve()
         check_folder(folder)
         collection = _collection(options.collection, folder)
-        url = options.url or default_url()
-        return _ingest(url, folder, collection)
+        return _ingest(open_database(options.url), folder, collection)
     except (BadCommand, BadFolder) as error:
         print(error, file=sys.stderr)
         return 2
@@ -48,12 +47,14 @@ def main(arguments: Sequence[str]) -> int:
         return 1
 
 
-def default_url() -> str:
-    """The database when the command names none. Raises BadCommand where DATABASE_URL doesn't name one either."""
+def open_database(url: str | None) -> Database:
+    """The named database, or the service's own. Raises BadCommand where that one isn't set."""
+    if url:
+        return Database(url)
     try:
-        return read(DatabaseSettings).database_url
+        return Services().database
     except ConfigurationError as error:
-        raise BadCommand("Name the database with --url or in DATABASE_URL, for example sqlite:///app.db.") from error
+        raise BadCommand(f"Name the database with --url, or in DATABASE_URL ({error}).") from error
 
 
 def _collection(given: str | None, folder: Path) -> str:
@@ -64,8 +65,7 @@ def _collection(given: str | None, folder: Path) -> str:
     raise BadCommand("Give the documents a name of 1 to 64 characters with --collection.")
 
 
-def _ingest(url: str, folder: Path, collection: str) -> int:
-    database = Database(url)
+def _ingest(database: Database, folder: Path, collection: str) -> int:
     counts: Counter[ChangeKind] = Counter()
     passages = 0
     try:

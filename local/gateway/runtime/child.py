@@ -12,9 +12,10 @@ from typing import Literal
 from local.gateway.clock import Clock, Tasks, done_within
 from local.gateway.model import Function
 from local.gateway.runtime.invocation import Invocation, Result
+from local.gateway.runtime.output import forward_lines
 from local.gateway.runtime.server import RuntimeServer
 
-LAUNCH = Path(__file__).with_name("launch.py")
+LAUNCH = Path(__file__).resolve().with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
 PAUSE = 0.2
@@ -77,27 +78,36 @@ class Child:
 
     async def start(self) -> None:
         self._port = await self._server.attach(self)
-        function = self._start.function
-        options = ["--own-runtime"] if self._start.own_runtime else []
+        # A pipe of our own: asyncio takes a process with one of its pipes for running until the pipe is
+        # closed, and something that the handler started may hold it open.
+        output, write_end = os.pipe()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                self._start.python,
-                str(LAUNCH),
-                str(os.getpid()),
-                function.handler,
-                *options,
-                cwd=function.code,
-                env=self._start.environment(f"127.0.0.1:{self._port}"),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                process_group=0,  # so that what the handler starts is stopped and ended with it
-            )
+            self._process = await self._spawn(write_end)
         except BaseException:
+            os.close(output)
             await self._server.detach(self._port)
             raise
-        self._reader = self._tasks.start(self._forward_output())
+        finally:
+            os.close(write_end)
+        self._tasks.start(forward_lines(output, self._start.output))
         self.exited = self._tasks.start(self._watch())
+
+    async def _spawn(self, output: int) -> asyncio.subprocess.Process:
+        function = self._start.function
+        options = ["--own-runtime"] if self._start.own_runtime else []
+        return await asyncio.create_subprocess_exec(
+            self._start.python,
+            str(LAUNCH),
+            str(os.getpid()),
+            function.handler,
+            *options,
+            cwd=function.code,
+            env=self._start.environment(f"127.0.0.1:{self._port}"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            process_group=0,  # so that what the handler starts is stopped and ended with it
+        )
 
     @property
     def alive(self) -> bool:
@@ -216,18 +226,6 @@ class Child:
             event.end(_failure(event.invocation, "Runtime.ExitError", f"Runtime exited with error: {how}"))
         self._inbox.put_nowait(None)
         await self._server.detach(self._port)
-
-    async def _forward_output(self) -> None:
-        stream = self._process.stdout
-        assert stream is not None  # noqa: S101 - asked for above
-        rest = b""
-        while chunk := await stream.read(65_536):
-            # AWS's client separates the lines of one record by carriage returns.
-            *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            for line in lines:
-                self._start.output(line.decode(errors="replace"))
-        if rest:
-            self._start.output(rest.decode(errors="replace"))
 
 
 def _failure(invocation: Invocation, kind: str, message: str) -> Result:

@@ -102,10 +102,15 @@ class _Reader:
     def _of_api(self, kind: str, names: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
         """Resources of a kind that belong to the API, with the named properties or all resolved."""
         for name, resource in self._resolver.resources.items():
-            if resource.get("Type") == V2 + kind:
-                api = self._properties(name, ("ApiId",)).get("ApiId")
-                if api == self._identifiers.api_id(self._id):
-                    yield name, self._properties(name, names)
+            if resource.get("Type") == V2 + kind and self._belongs(resource):
+                yield name, self._properties(name, names)
+
+    def _belongs(self, resource: Mapping[str, Any]) -> bool:
+        try:
+            api = self._resolver.resolve((resource.get("Properties") or {}).get("ApiId"))
+        except Unresolved:  # of another kind of API
+            return False
+        return bool(api == self._identifiers.api_id(self._id))
 
     def _integrations(self) -> Iterator[tuple[str, dict[str, Any]]]:
         answers = {
@@ -135,11 +140,11 @@ class _Reader:
             kind=kind,
             function=None if kind == "MOCK" else self._function(name, found.get("IntegrationUri")),
             asynchronous=kind == "AWS" and parameters.get(INVOCATION_TYPE) == "'Event'",
-            templates=found.get("RequestTemplates") or {},
+            templates=_templates(found.get("RequestTemplates")),
             selection=_template_key(found.get("TemplateSelectionExpression")),
             passthrough=str(found.get("PassthroughBehavior", "WHEN_NO_MATCH")),
             timeout=_seconds(found.get("TimeoutInMillis")),
-            response_templates=answer.get("ResponseTemplates") or {},
+            response_templates=_templates(answer.get("ResponseTemplates")),
             response_selection=_template_key(answer.get("TemplateSelectionExpression")),
         )
 
@@ -241,7 +246,15 @@ def _stage(stages: list[dict[str, Any]], wanted: str | None) -> dict[str, Any]:
 
 def _template_key(expression: Any) -> str:
     """The literal key that a selection expression names: `\\$default` is how one writes $default."""
-    return str(expression).replace("\\$", "$") if expression is not None else DEFAULT
+    if expression is None:
+        return DEFAULT
+    if SELECTION.fullmatch(str(expression)):
+        raise Unsupported(f"TemplateSelectionExpression {expression} is not followed; name one template.")
+    return str(expression).replace("\\$", "$")
+
+
+def _templates(found: Mapping[str, Any] | None) -> dict[str, str]:
+    return {_template_key(key): str(template) for key, template in (found or {}).items()}
 
 
 def _sources(value: Any) -> list[str]:

@@ -13,6 +13,7 @@ from local.gateway.template.intrinsics import NO_VALUE, Resolver, Unresolved
 
 Notice = Callable[[str], None]
 RATE = re.compile(r"rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)")
+RULE = ("Enabled", "Input", "Schedule", "ScheduleExpression", "State")
 SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
 
 
@@ -123,7 +124,7 @@ class _Reader:
         return folder
 
     def _layers(self) -> Iterator[Path]:
-        for layer in self._properties.get("Layers") or []:
+        for layer in self._resolver.choose(self._properties.get("Layers")) or []:
             try:
                 arn = self._resolver.resolve(layer)
             except Unresolved:
@@ -143,7 +144,8 @@ class _Reader:
             yield content
 
     def _environment(self) -> Iterator[tuple[str, str]]:
-        variables = (self._properties.get("Environment") or {}).get("Variables") or {}
+        environment = self._resolver.choose(self._properties.get("Environment")) or {}
+        variables = self._resolver.choose(environment.get("Variables")) or {}
         for name, value in variables.items():
             try:
                 resolved = self._resolver.resolve(value)
@@ -158,7 +160,8 @@ class _Reader:
             if event.get("Type") not in ("Schedule", "ScheduleV2"):
                 continue
             version_2 = event["Type"] == "ScheduleV2"
-            rule = self._resolver.resolve(event.get("Properties") or {})
+            properties = event.get("Properties") or {}
+            rule = self._resolver.resolve({key: properties[key] for key in RULE if key in properties})
             if rule.get("Enabled") is False or rule.get("State") == "DISABLED":
                 continue
             expression = str(rule.get("ScheduleExpression" if version_2 else "Schedule", ""))

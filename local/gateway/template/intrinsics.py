@@ -51,6 +51,13 @@ class Resolver:
                 return self._resolve_mapping(value)
         return value
 
+    def choose(self, value: Any) -> Any:
+        """Only the branch of Fn::If, so that the caller can resolve its items one by one."""
+        while isinstance(value, dict) and list(value) == ["Fn::If"]:
+            name, yes, no = value["Fn::If"]
+            value = yes if self.condition(name) else no
+        return None if value == {"Ref": "AWS::NoValue"} else value
+
     def condition(self, name: str) -> bool:
         if name not in self._decided:
             if name not in self._conditions:

@@ -59,7 +59,7 @@ class Running:
         return [child for child in self.gateway.children if child.function == function]
 
 
-async def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """A bounded wait for something that another process or task does."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - other processes set no asyncio events
@@ -76,7 +76,7 @@ async def say(socket: ClientConnection, action: str, **fields: Any) -> None:
 
 
 async def hear(socket: ClientConnection) -> Any:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         return json.loads(await socket.recv())
 
 

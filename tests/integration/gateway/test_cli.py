@@ -26,7 +26,7 @@ class Process:
     async def line(self, pattern: str) -> re.Match[str]:
         """The next line that matches."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while line := (await self.process.stdout.readline()).decode():
                 self.lines.append(line)
                 if match := re.search(pattern, line):
@@ -35,7 +35,7 @@ class Process:
 
     async def rest(self) -> str:
         assert self.process.stdout is not None
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             return (await self.process.stdout.read()).decode()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 from tests.integration.gateway.support import Running, Start, hear, hears_nothing_else, say, until
 from tests.integration.gateway.virtual_clock import VirtualClock
@@ -25,7 +26,7 @@ async def refused(running: Running, query: str = "") -> int:
 
 async def closed(socket: ClientConnection) -> tuple[int, str]:
     with pytest.raises(ConnectionClosed):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await socket.recv()
     return socket.close_code or 0, socket.close_reason or ""
 
@@ -71,8 +72,6 @@ async def test_a_refused_handshake_has_no_disconnect(start: Start, query: str, s
 
 
 async def test_the_connect_handler_chooses_the_subprotocol(start: Start) -> None:
-    from websockets.typing import Subprotocol
-
     offered = [Subprotocol("v1"), Subprotocol("v2")]
     async with start() as running, running.socket("?protocol=v2", subprotocols=offered) as socket:
         assert socket.subprotocol == "v2"
@@ -199,7 +198,8 @@ async def test_binary_frames_and_bad_utf_8_close_and_reach_no_function(start: St
                 socket.protocol.send_text(b'{"action":"work\xff"}')
             assert (await closed(socket))[0] == 1007
         events = await running.wait_for_events("DisconnectFunction", 2)
-        assert [event["requestContext"]["disconnectStatusCode"] for event in events] == [1003, 1007]
+        # Two good-byes may be said side by side.
+        assert {event["requestContext"]["disconnectStatusCode"] for event in events} == {1003, 1007}
         assert running.events("WorkFunction") == running.events("DefaultFunction") == []
 
 
@@ -239,7 +239,7 @@ async def test_closing_the_gateway_says_good_bye_and_runs_disconnect(start: Star
 
 
 async def test_closing_the_gateway_does_not_wait_for_busy_functions(start: Start) -> None:
-    async with asyncio.timeout(10), start() as running:
+    async with asyncio.timeout(60), start() as running:
         socket = await running.socket()
         await say(socket, "work", do="wait", gate="never")
         await running.wait_for_events("WorkFunction")

@@ -122,7 +122,18 @@ async def test_the_route_selection_expression_may_name_any_path(start: Start) ->
         assert len(running.events("DefaultFunction")) == 1
 
 
-@pytest.mark.parametrize("do", ["fail", "malformed", "exit"])
+async def test_bodies_may_be_base64_and_half_a_surrogate_pair_harms_nobody(start: Start) -> None:
+    async with start() as running, running.socket() as socket:
+        assert await ask(socket, "work", do="base64") == "é"
+        # The runtime client itself can't send such an answer; such a message does reach the function.
+        assert (await ask(socket, "work", do="surrogate"))["message"] == "Internal server error"
+        await socket.send('{"action": "mapped", "value": "\\ud83d"}')
+        assert error_frame(await hear(socket)) == "Internal server error"
+        assert running.events("WorkFunction")[-1]["mapped"] == "\ud83d"
+        assert (await ask(socket, "work", id=1))["id"] == 1
+
+
+@pytest.mark.parametrize("do", ["fail", "malformed", "exit", "no base64"])
 async def test_a_failing_function_is_an_internal_server_error(start: Start, do: str) -> None:
     async with start() as running, running.socket() as socket:
         assert error_frame(await ask(socket, "silent", do=do)) == "Internal server error"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
 
 from local.gateway import Gateway, GatewayConfig
 from tests.integration.gateway.support import (
@@ -118,8 +119,9 @@ async def test_the_time_out_of_a_function_kills_its_process(start: Start, caplog
         assert (await running.gateway.invoke("BriefFunction", b"{}")).error is None
 
 
-async def test_what_a_handler_starts_ends_with_its_process(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@pytest.mark.parametrize("freeze", [True, False])
+async def test_what_a_handler_starts_ends_with_its_process(start: Start, freeze: bool) -> None:
+    async with start(freeze=freeze) as running, running.socket() as socket:
         answer = await ask(socket, "work", do="child")
         os.kill(answer["pid"], signal.SIGKILL)
         await until(lambda: process_state(answer["child"]) == "")
@@ -215,14 +217,18 @@ async def test_processes_end_when_the_gateway_is_killed(tmp_path: Path) -> None:
     while not url:
         line = (await gateway.stdout.readline()).decode()
         url = line.split()[1] if line.startswith("WebSocket") else ""
-    from websockets.asyncio.client import connect
-
     async with connect(url, proxy=None) as socket:
         pid = (await ask(socket, "work"))["pid"]
         await until(lambda: process_state(pid) == "T")
         gateway.kill()
         await gateway.wait()
         await until(lambda: process_state(pid) == "")
+
+
+async def test_the_interpreter_may_be_named_from_here(start: Start) -> None:
+    relative = os.path.relpath(sys.executable)  # noqa: ASYNC240 - nothing else runs yet
+    async with start(python=relative) as running:
+        assert (await running.gateway.invoke("WorkFunction", b"{}")).error is None
 
 
 async def test_the_gateway_can_be_started_again_and_again() -> None:

@@ -9,7 +9,7 @@ from superbizagent.adapters.log_files.timestamps import TimestampReader, instant
 from superbizagent.domain.evidence import LogLevel
 
 
-def read(line: str, zone: timezone = UTC, year: int | None = 2026) -> tuple[datetime | None, LogLevel | None]:  # type: ignore[assignment]
+def read(line: str, zone: timezone = UTC, year: int | None = 2026) -> tuple[datetime | None, LogLevel | None]:
     reader = RecordReader(TimestampReader(zone, year), dated=True)
     (record,) = [*reader.feed([line]), *reader.finish()]
     return (instant_of(record.stamp.micros) if record.stamp else None), record.level

@@ -213,8 +213,40 @@ def test_mysql_tables_are_told_apart_by_case_and_sqlite_tables_are_not() -> None
 
 
 _PIECES = st.sampled_from(
-    "SELECT |FROM |runs |users |(|)|'|\"|`|/*|!|*/|--|;|INTO |\\|,|SLEEP|(1)|UNION |WITH |AS |1 |* |WHERE |\n|@|é|[|]"
-    "|LIMIT |END ".split("|")
+    [
+        "SELECT ",
+        "FROM ",
+        "runs ",
+        "users ",
+        "(",
+        ")",
+        "'",
+        '"',
+        "`",
+        "/*",
+        "!",
+        "*/",
+        "--",
+        ";",
+        "INTO ",
+        "\\",
+        ",",
+        "SLEEP",
+        "(1)",
+        "UNION ",
+        "WITH ",
+        "AS ",
+        "1 ",
+        "* ",
+        "WHERE ",
+        "\n",
+        "@",
+        "é",
+        "[",
+        "]",
+        "LIMIT ",
+        "END ",
+    ]
 )
 
 

@@ -188,6 +188,42 @@ Globals:
     assert "GONE is left out" in stack.notices[1]
 
 
+def test_what_is_not_needed_is_not_resolved(folder: Path) -> None:
+    stack = load(
+        folder,
+        API
+        + """
+  Http: {Type: AWS::Serverless::HttpApi}
+  OtherRoute: {Type: AWS::ApiGatewayV2::Route, Properties: {ApiId: !Ref Http, RouteKey: GET /, Target: x}}
+  Queue: {Type: AWS::SQS::Queue}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: python3.13
+      Handler: app.handler
+      CodeUri: .
+      Layers: !If [Here, [], [!Ref Nowhere]]
+      Environment: {Variables: !If [Here, {A: x, B: !GetAtt Queue.Arn}, !Ref AWS::NoValue]}
+      VpcConfig: {SubnetIds: !GetAtt Queue.Arn}
+      EventInvokeConfig:
+        MaximumRetryAttempts: 0
+        DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Queue.Arn}}
+      Events:
+        Off: {Type: Schedule, Properties: {Schedule: rate(1 minute), Enabled: false}}
+        Sweep:
+          Type: ScheduleV2
+          Properties:
+            ScheduleExpression: rate(1 minute)
+            DeadLetterConfig: {Arn: !GetAtt Queue.Arn}
+            RoleArn: !GetAtt Queue.Arn
+""",
+        "Conditions: {Here: !Equals [a, a]}",
+    )
+    (function,) = stack.functions.values()
+    assert function.environment == {"A": "x"}
+    assert [schedule.period for schedule in function.schedules] == [60]
+
+
 @pytest.mark.parametrize(
     ("resources", "error", "message"),
     [

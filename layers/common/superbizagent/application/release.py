@@ -1,6 +1,5 @@
 """Diagnosis Release: the only door from an investigation to public content (RELEASE-*, EXEC-5)."""
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -149,7 +148,7 @@ def _checked(observation: Observation) -> CheckedSource:
 
 def _plain_detail(observation: Observation) -> str:
     """What was asked, in fixed words and enumerated values: no text that a model wrote (RELEASE-2)."""
-    arguments = _arguments(observation)
+    arguments = observation.asked() or {}
     if observation.tool == ToolName.QUERY_LOGS:
         levels = ", ".join(arguments.get("levels") or ()) or "all levels"
         filters = len(arguments.get("contains") or ()) + len(arguments.get("excludes") or ())
@@ -158,14 +157,6 @@ def _plain_detail(observation: Observation) -> str:
         return "one SELECT statement"
     titles = dict.fromkeys(document.title for document in observation.documents)
     return bound_json("; ".join(titles), _MAX_DETAIL) if titles else "one search"
-
-
-def _arguments(observation: Observation) -> Mapping[str, tuple[str, ...]]:
-    try:
-        arguments = json.loads(observation.arguments)
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) and observation.status != "ERROR" else {}
 
 
 # Diagnosis -----------------------------------------------------------------------------------------
@@ -235,7 +226,7 @@ def _source(observation: Observation, public_id: str, claims: Iterable[Claim]) -
 
 def _asked(observation: Observation) -> str:
     """The call's arguments for a reader; the guards passed the claims that rest on it."""
-    arguments = _arguments(observation)
+    arguments = observation.asked() or {}
     if observation.tool == ToolName.QUERY_LOGS:
         filters = {name: arguments.get(name) for name in ("levels", "contains", "excludes")}
         parts = [f"{name} {', '.join(texts)}" for name, texts in filters.items() if texts]

@@ -1,6 +1,5 @@
 """Claims that something is not there, and what it takes to show them (GUARD-2)."""
 
-import json
 import re
 from calendar import isleap
 from collections.abc import Sequence
@@ -74,7 +73,7 @@ def covers_absence(prose: str, observation: Observation) -> bool:
 
 def _log_search_covers(prose: str, observation: Observation) -> bool:
     """A filtered search proves the absence of what it searched for, and of nothing else."""
-    arguments = _arguments(observation)
+    arguments = observation.asked()
     if arguments is None or arguments.get("excludes"):
         return False
     folded = normalise(prose).casefold()
@@ -91,14 +90,6 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
     if named:
         return not any(_count_of_level(level, observation.projection) for level in named)
     return not contains
-
-
-def _arguments(observation: Observation) -> dict[str, tuple[str, ...]] | None:
-    try:
-        arguments = json.loads(observation.arguments)
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
 
 
 def _count_of_level(level: str, projection: str) -> int:

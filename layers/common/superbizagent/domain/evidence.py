@@ -197,6 +197,16 @@ class Observation(_Value):
         """Whether it says something true about a source: what was found, or that nothing was."""
         return self.status is not ObservationStatus.ERROR
 
+    def asked(self) -> dict[str, Any] | None:
+        """The arguments as values; None for an ERROR, whose arguments may be any text that a model wrote."""
+        if not self.safe:
+            return None
+        try:
+            arguments = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return None
+        return arguments if isinstance(arguments, dict) else None
+
 
 def digest_of(tool: str, status: ObservationStatus, projection: str) -> str:
     """Equal for equal evidence of one tool; how saturation is noticed (DIAG-4)."""

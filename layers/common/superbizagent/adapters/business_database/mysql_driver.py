@@ -175,15 +175,18 @@ class MysqlExecution:
         if self._stopped.is_set():
             raise EvidenceTimeout
         stream = connection.cursor(SSCursor)
-        # Without parameters nothing is formatted: % and : reach the server as they are.
-        stream.execute(self._statement.text)
-        rows = list(_first(stream, limits.rows + 1))
-        columns = tuple(_str(column[0]) for column in stream.description or ())
+        try:
+            # Without parameters nothing is formatted: % and : reach the server as they are.
+            stream.execute(self._statement.text)
+            rows = list(_first(stream, limits.rows + 1))
+            columns = tuple(_str(column[0]) for column in stream.description or ())
+        finally:
+            _abandon(stream)
         more = len(rows) > limits.rows
         if more:
             # The server may be busy with rows that nobody wants; the connection is dropped unread.
             self._end_at_server()
-        else:
+        elif not self._stopped.is_set():
             connection.rollback()
         return Fetched(columns, tuple(rows[: limits.rows]), more)
 
@@ -227,6 +230,16 @@ def _first(cursor: SSCursor, count: int) -> Iterator[Sequence[Any]]:
         if row is None:
             return
         yield row
+
+
+def _abandon(cursor: SSCursor) -> None:
+    """Keeps the cursor from reading the rest of its result, as it would even when it is collected."""
+    result: Any = cursor._result  # type: ignore[attr-defined]
+    if result is not None:
+        result.unbuffered_active = False
+        result.connection = None
+    cursor._result = None  # type: ignore[attr-defined]
+    cursor.connection = None  # type: ignore[assignment]
 
 
 def _str(value: Any) -> str:

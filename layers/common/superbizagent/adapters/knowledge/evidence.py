@@ -6,9 +6,14 @@ from superbizagent.adapters.knowledge.ranking import Corpus
 from superbizagent.adapters.knowledge.search import MAX_CANDIDATES, Hit
 from superbizagent.adapters.knowledge.snippet import snippet
 from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence, Unit
-from superbizagent.domain.text import fold_whitespace
+from superbizagent.domain.text import bound_characters, fold_whitespace
 
 TITLE = "documents"
+
+EVIDENCE_BYTES = 7_000
+"""UTF-8 bytes of all passages together: what is cut later, to fit a model's window, is cut blindly."""
+
+_PLACE_CHARACTERS = 300
 
 
 def evidence_of(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus, limit: int) -> Evidence:
@@ -29,7 +34,7 @@ def evidence_of(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus, limit
     return Evidence(
         title=TITLE,
         summary=(f"passages searched: {corpus.passages}; matched: {len(hits)}; shown: {len(shown)}",),
-        lines=tuple(line for hit in shown for line in _lines(hit, terms, corpus)),
+        lines=_lines(shown, terms, corpus),
         coverage=coverage,
         documents=tuple(_reference(hit) for hit in shown),
     )
@@ -41,12 +46,20 @@ def _notes(hits: Sequence[Hit]) -> tuple[str, ...]:
     return (f"At least {len(hits)} passages match; a more specific query ranks them better.",)
 
 
-def _lines(hit: Hit, terms: Sequence[str], corpus: Corpus) -> list[str]:
-    reference = _reference(hit)
-    place = " > ".join((reference.title, *reference.heading_path))
-    heading = f"document {reference.document_id}: {place} ({reference.source})"
+def _lines(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus) -> tuple[str, ...]:
     weights = {term: corpus.rarity(term) for term in terms}
-    return [heading, *snippet(hit.candidate.passage.text, weights)]
+    room = EVIDENCE_BYTES // len(hits)
+    lines: list[str] = []
+    for hit in hits:
+        heading = _heading(_reference(hit))
+        lines += [heading, *snippet(hit.candidate.passage.text, weights, room - len(heading.encode()) - 1)]
+    return tuple(lines)
+
+
+def _heading(reference: DocumentRef) -> str:
+    place = bound_characters(" > ".join((reference.title, *reference.heading_path)), _PLACE_CHARACTERS)
+    source = bound_characters(reference.source, _PLACE_CHARACTERS)
+    return f"document {reference.document_id}: {place} ({source})"
 
 
 def _reference(hit: Hit) -> DocumentRef:

@@ -77,7 +77,9 @@ def level_of_text(line: str, begin: int, format_name: str) -> LogLevel | None:
         return _after_clf(line, begin)
     if format_name == "logcat" and (logcat := _LOGCAT.match(line, begin)):
         return _LETTERS[logcat.group("letter")]
-    return _in_text(line, 0, begin) or _in_text(line, begin, begin + _REACH)
+    # A line that begins with its time has no level before it.
+    before = None if line[:1].isdigit() else _in_text(line, 0, begin)
+    return before or _in_text(line, begin, begin + _REACH)
 
 
 def level_of_message(text: str) -> LogLevel | None:

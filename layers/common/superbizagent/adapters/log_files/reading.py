@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
-BLOCK: Final = 256 * 1024
+BLOCK: Final = 64 * 1024
 MAX_LINE: Final = 64 * 1024
 
 _MAGIC: Final = (

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -17,14 +18,14 @@ from superbizagent.adapters.log_files.reading import (
     line_blocks,
     shape_of,
 )
-from superbizagent.adapters.log_files.records import Record, RecordReader
+from superbizagent.adapters.log_files.records import RecordReader
 from superbizagent.adapters.log_files.timestamps import MICROSECONDS, Stamp, TimestampReader, instant_of
 
 # Lines of concurrent writers stand out of order by moments; files are skipped and sought with this
 # much room on both sides.
 DISORDER: Final = 600 * MICROSECONDS
 
-_WHOLE: Final = 1024 * 1024
+_WHOLE: Final = 256 * 1024
 _END: Final = 64 * 1024
 _UNPACK: Final = 16 * 1024 * 1024
 _SEEK_STEP: Final = 1024 * 1024
@@ -211,7 +212,7 @@ class _Probe:
     def _stamps(self, lines: list[str], year: int) -> tuple[list[Stamp], bool]:
         times = TimestampReader(self._zone, year)
         reader = RecordReader(times, dated=True)
-        records: list[Record] = [*reader.feed(lines), *reader.finish()]
+        records = chain(reader.feed(lines), reader.finish())
         return [record.stamp for record in records if record.stamp], times.yearless
 
     def _ends(self) -> tuple[list[str], list[str] | None]:

@@ -26,6 +26,8 @@ Unit = Callable[[Connection], T]
 
 ATTEMPTS = 4
 FIRST_PAUSE = 0.05
+PATIENCE = 15.0
+"""Seconds after which a failed unit isn't repeated any more: a server in the dark costs a time limit each time."""
 
 _TRANSIENT_MYSQL = frozenset(
     {
@@ -102,13 +104,14 @@ class Database:
 
     def run(self, unit: Unit[T], *, writes: bool) -> T:
         """The same in the calling thread."""
+        give_up = time.monotonic() + PATIENCE
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._attempt(unit, writes)
             except SuperBizAgentError:
                 raise
             except (SQLAlchemyError, ValueError) as error:
-                if attempt == ATTEMPTS or not _transient(error):
+                if attempt == ATTEMPTS or not _transient(error) or time.monotonic() > give_up:
                     raise StoreError(_description(error)) from error
             # Two units that collided must not do so again in step.
             time.sleep(FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
@@ -137,13 +140,21 @@ class Database:
         return await waiting
 
     def _attempt(self, unit: Unit[T], writes: bool) -> T:
-        with self.engine.connect() as connection:
+        with self._connect() as connection:
             if writes:
                 connection.execution_options(**{BEGIN_IMMEDIATE: True})
             transaction = connection.begin()
             result = unit(connection)
             transaction.commit()
             return result
+
+    def _connect(self) -> Connection:
+        try:
+            return self.engine.connect()
+        except (OSError, RuntimeError, TypeError) as error:
+            # Not the server's errors but the driver's own: a CA file that can't be read, an option it
+            # doesn't know, a way to sign in that it has no library for.
+            raise StoreError(f"the database connection is not set up correctly: {type(error).__name__}") from error
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._lock:

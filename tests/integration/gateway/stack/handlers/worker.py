@@ -1,5 +1,6 @@
 """Does what the message asks for."""
 
+import base64
 import json
 import os
 import subprocess
@@ -45,6 +46,17 @@ def handler(event: dict[str, Any], context: Any) -> Any:
             answer["environment"] = dict(os.environ)
         case "child":
             answer["child"] = subprocess.Popen(["sleep", "1000"]).pid
+        case "surrogate":
+            answer["half"] = "\ud83d"
+            return {"statusCode": 200, "body": json.dumps(answer, ensure_ascii=False)}
+        case "base64":
+            return {
+                "statusCode": 200,
+                "body": base64.b64encode(b'"\xc3\xa9"').decode(),
+                "isBase64Encoded": True,
+            }
+        case "no base64":
+            return {"statusCode": 200, "body": "é", "isBase64Encoded": True}
         case "large":
             answer["large"] = "x" * 200_000
     if "mapped" in event:

@@ -1,0 +1,78 @@
+"""The dependency rule, held by import contracts in pyproject.toml, and what an import may not do."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "layers" / "common" / "superbizagent"
+CORE = sorted(
+    [PACKAGE / "errors.py", PACKAGE / "ports.py", *PACKAGE.glob("domain/*.py"), *PACKAGE.glob("application/**/*.py")]
+)
+
+
+@pytest.mark.spec("ISO-1", "EXEC-2", "EXEC-4")
+def test_the_import_contracts_are_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.syspath_prepend(str(PACKAGE.parent))
+    monkeypatch.syspath_prepend(str(ROOT))
+
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
+
+
+@pytest.mark.spec("EXEC-4")
+def test_every_executor_is_under_the_contract() -> None:
+    assert {path.stem for path in (PACKAGE / "application" / "executors").glob("*.py")} == {
+        "__init__",
+        "diagnosis",
+        "knowledge_query",
+        "system_chat",
+    }
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_core_takes_time_and_environment_from_nowhere(path: Path) -> None:
+    banned = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "environ", "getenv"}
+    modules = {"datetime", "date", "time", "os"}
+
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert not (node.attr in banned and node.value.id in modules), f"line {node.lineno}"
+        if isinstance(node, ast.Import):
+            assert not {"os", "time", "socket"} & {alias.name for alias in node.names}, f"line {node.lineno}"
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in {"os", "time", "socket"}, f"line {node.lineno}"
+
+
+_IMPORT_ALL = """
+import pkgutil, socket, sys, threading
+def refused(*args, **kwargs):
+    raise AssertionError("the network is used on import")
+socket.socket.connect = refused
+socket.getaddrinfo = refused
+import superbizagent.application as application, superbizagent.domain as domain
+for package in (application, domain):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        __import__(module.name)
+vendors = set("aiohttp aws_lambda_powertools boto3 botocore httpx2 openai pymysql sqlalchemy sqlglot".split())
+assert not vendors & set(sys.modules), vendors & set(sys.modules)
+assert threading.active_count() == 1
+"""
+
+
+@pytest.mark.spec("ISO-1")
+def test_importing_the_core_loads_no_vendor_and_starts_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _IMPORT_ALL],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,162 @@
+"""Cancel messages, connections, history and the sweep."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from superbizagent.application.cancellation import CancelUseCase, CancelWatch
+from superbizagent.application.connections import ConnectionUseCase
+from superbizagent.application.history import HistoryUseCase
+from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
+from superbizagent.domain.run import CancelReason, ReleaseOutcome
+from superbizagent.errors import RunNotFound, SessionNotFound, StoreError, Unauthenticated
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import HANG, FakeModel, intent, text
+from tests.fakes.store import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
+from tests.unit.application.stage import Stage
+from tests.unit.application.test_router import context
+
+
+def answered(database: FakeDatabase, clock: FakeClock) -> Stage:
+    return Stage(FakeModel(intent("SYSTEM_CHAT"), text("Hello.")), database=database, clock=clock)
+
+
+@pytest.mark.spec("CANCEL-3", "ISO-2")
+async def test_only_the_owner_cancels_a_run() -> None:
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG))
+    running = asyncio.create_task(stage.run())
+    await stage.model.hanging.wait()
+    cancels = CancelUseCase(FakeCancelRequests(stage.database), FakeClock())
+
+    for run_id, principal in ((stage.row.new.run_id, "eve"), ("unknown", "ada")):
+        with pytest.raises(RunNotFound):
+            await cancels.cancel(run_id, principal)
+    assert not stage.database.cancels
+    await cancels.cancel(stage.row.new.run_id, "ada")
+
+    assert (await running).outcome is ReleaseOutcome.CANCELLED
+    await cancels.cancel(stage.row.new.run_id, "ada")
+    assert stage.row.outcome is ReleaseOutcome.CANCELLED
+
+
+@pytest.mark.spec("CANCEL-4")
+async def test_the_watch_leaves_no_task_behind() -> None:
+    run, database = context(), FakeDatabase()
+    before = asyncio.all_tasks()
+
+    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+        pause = database.pause_next("pending")
+        await pause.reached.wait()
+
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.spec("CANCEL-1", "CANCEL-4")
+async def test_the_watch_sees_a_row_written_a_moment_ago() -> None:
+    run, database = context(), FakeDatabase()
+    cancelled = asyncio.Event()
+    run.on_cancel(cancelled.set)
+
+    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+        database.fail_next("pending", 2)
+        await FakeCancelRequests(database).cancel_connection("c1", FakeClock().now())
+        await asyncio.wait_for(cancelled.wait(), 5)
+
+    assert run.cancel_reason is CancelReason.CLIENT_DISCONNECT
+
+
+@pytest.mark.spec("CANCEL-1", "ISO-2")
+async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
+    database, clock = FakeDatabase(), FakeClock()
+    connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), clock)
+
+    await connections.connect("c1", "ada")
+    assert await connections.principal("c1") == "ada"
+    for _ in range(2):
+        await connections.disconnect("c1")
+    await connections.disconnect("never seen")
+
+    with pytest.raises(Unauthenticated):
+        await connections.principal("c1")
+    assert await FakeCancelRequests(database).pending("any", "c1") is CancelReason.CLIENT_DISCONNECT
+
+
+@pytest.mark.parametrize("principal", [None, ""])
+async def test_nobody_connects_without_a_principal(principal: str | None) -> None:
+    database = FakeDatabase()
+    connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), FakeClock())
+
+    with pytest.raises(Unauthenticated):
+        await connections.connect("c1", principal)
+
+    assert not database.connections
+
+
+@pytest.mark.spec("CANCEL-1")
+async def test_the_cancel_row_is_there_even_if_forgetting_the_connection_fails() -> None:
+    database = FakeDatabase()
+    connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), FakeClock())
+    database.fail_next("remove")
+
+    with pytest.raises(StoreError):
+        await connections.disconnect("c1")
+
+    assert await FakeCancelRequests(database).pending("any", "c1")
+
+
+@pytest.mark.spec("WIRE-5")
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 50])
+async def test_pages_of_history_hold_every_turn_once(limit: int) -> None:
+    database, clock = FakeDatabase(), FakeClock()
+    for number in range(5):
+        clock.advance(1)
+        await answered(database, clock).run(f"question {number}", session_id="s", request_id=f"r{number}")
+    history = HistoryUseCase(FakeHistory(database))
+
+    queries: list[str] = []
+    before: str | None = None
+    for _ in range(10):
+        page, before = await history.turns("s", "ada", before, limit)
+        assert len(page) <= limit
+        queries = [run.query for run in page] + queries
+        if before is None:
+            break
+
+    assert queries == [f"question {number}" for number in range(5)]
+
+
+@pytest.mark.spec("ISO-2")
+async def test_history_is_the_owner_s() -> None:
+    database, clock = FakeDatabase(), FakeClock()
+    await answered(database, clock).run(session_id="s")
+    history = HistoryUseCase(FakeHistory(database))
+
+    with pytest.raises(SessionNotFound):
+        await history.turns("s", "eve", None, 10)
+    assert list(await history.sessions("eve", 10)) == []
+    assert [session.session_id for session in await history.sessions("ada", 10)] == ["s"]
+
+
+@pytest.mark.spec("LIFE-7")
+async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
+    database, clock = FakeDatabase(), FakeClock()
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG), database=database, clock=clock)
+    running = asyncio.create_task(stage.run())
+    await stage.model.hanging.wait()
+    await FakeConnections(database).add("old", "ada", clock.now())
+    sweep = SweepUseCase(FakeRunStore(database), FakeConnections(database), clock, timedelta(seconds=30))
+
+    clock.advance(180 + 30)
+    assert (await sweep.sweep()).runs == ()
+    clock.advance(1)
+    assert (await sweep.sweep()).runs == (stage.row.new.run_id,)
+    assert (await sweep.sweep()).runs == ()
+    assert (stage.row.outcome, stage.row.failure_code) == (ReleaseOutcome.FAILED, "RUN_ABANDONED")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert stage.row.failure_code == "RUN_ABANDONED", "a late survivor's write loses"
+    clock.advance(CONNECTION_LIFE.total_seconds())
+    assert (await sweep.sweep()).connections == 1

@@ -1,0 +1,393 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from superbizagent.application.agent import Investigation, Stop
+from superbizagent.application.progress import Progress
+from superbizagent.application.release import Released, release
+from superbizagent.application.run_model import RunModel
+from superbizagent.domain.budget import Budget, BudgetLimits
+from superbizagent.domain.content import (
+    MAX_CONTENT_BYTES,
+    DiagnosisContent,
+    FallbackContent,
+    FallbackReason,
+    encoded_size,
+)
+from superbizagent.domain.draft import Draft
+from superbizagent.domain.evidence import Coverage, DocumentRef, Observation, ObservationStatus, ToolName, Unit
+from superbizagent.domain.run import Lifecycle, ReleaseOutcome, RunContext
+from superbizagent.errors import BudgetExhausted, ModelRefused, ModelUnavailable
+from tests.fakes.clock import START, FakeClock
+from tests.fakes.model import HANG, FakeModel, answer, call, calls, draft, intent, text, verdicts
+from tests.fakes.observer import FakeObserver
+from tests.fakes.sources import END, LINES, document_evidence, sources
+from tests.fakes.sources import START as WINDOW
+from tests.unit.application.stage import Stage
+from tests.unit.application.test_agent import CLAIM, GOOD, LOGS
+
+GUARD_REJECTED = FallbackReason.GUARD_REJECTED
+
+
+def context() -> RunContext:
+    clock = FakeClock()
+    return RunContext(
+        session_id="s",
+        run_id="r",
+        query="why?",
+        budget=Budget(BudgetLimits(tokens=10_000_000)),
+        deadline=60.0,
+        monotonic=clock.monotonic,
+    )
+
+
+async def released(
+    model: FakeModel, investigation: Investigation, run: RunContext | None = None, verdict_timeout: float = 5.0
+) -> Released:
+    run = run or context()
+    return await release(
+        investigation,
+        context=run,
+        model=RunModel(model, run, 5.0),
+        progress=Progress(FakeObserver(), run),
+        verdict_timeout=verdict_timeout,
+    )
+
+
+def observation(number: int = 1, **changes: Any) -> Observation:
+    fields: dict[str, Any] = {
+        "evidence_id": f"E{number}",
+        "tool": ToolName.QUERY_LOGS,
+        "arguments": json.dumps({"source": "payment", "levels": ["ERROR"], "contains": ["timed out"]}),
+        "status": ObservationStatus.READY,
+        "title": "payment",
+        "projection": "\n".join(("payment", *LINES)),
+        "coverage": Coverage(unit=Unit.LINES, start=WINDOW, end=END, matched=3, shown=3, scanned=9),
+        "digest": "d",
+        "observed_at": START,
+        **changes,
+    }
+    return Observation(**fields)
+
+
+def good() -> Investigation:
+    return Investigation(Stop.DRAFTED, Draft.model_validate(GOOD), (observation(),))
+
+
+async def test_a_draft_that_passes_both_guards_is_published() -> None:
+    result = await released(FakeModel(verdicts(True, True)), good())
+
+    assert result.outcome is ReleaseOutcome.SUCCESS
+    assert isinstance(result.content, DiagnosisContent)
+    assert result.content.conclusion == GOOD["conclusion"]
+    (source,) = result.content.sources
+    assert (source.id, source.title) == ("S1", "payment")
+    assert source.detail == "levels ERROR; contains timed out"
+    assert LINES[0] in source.excerpt
+    assert result.content.claims[0].source_ids == ("S1",)
+
+
+# The semantic guard -----------------------------------------------------------------------------
+
+NO_VERDICT = {
+    "prose": text("Both are supported."),
+    "nothing": text(""),
+    "none": verdicts(),
+    "one of two": verdicts(True),
+    "three for two": verdicts(True, True, True),
+    "one twice": answer({"verdicts": [{"claim": 0, "supported": True}, {"claim": 0, "supported": True}]}),
+    "another number": answer({"verdicts": [{"claim": 0, "supported": True}, {"claim": 2, "supported": True}]}),
+    "no boolean": answer({"verdicts": [{"claim": 0, "supported": "yes"}, {"claim": 1, "supported": 1}]}),
+    "a field too many": answer({"verdicts": [{"claim": 0, "supported": True, "why": "x"}]}),
+    "null": text("null"),
+    "fenced": text('```json\n{"verdicts": []}\n```'),
+    "cut": verdicts(True, True).model_copy(update={"cut": True}),
+    "unavailable": ModelUnavailable(),
+    "refused": ModelRefused(),
+    "hanging": HANG,
+}
+
+
+@pytest.mark.spec("GUARD-3", "RELEASE-2")
+@pytest.mark.parametrize("reply", NO_VERDICT.values(), ids=NO_VERDICT.keys())
+async def test_without_a_verdict_after_two_attempts_nothing_is_published(reply: Any) -> None:
+    model = FakeModel(reply, reply, verdicts(True, True))
+
+    result = await released(model, good(), verdict_timeout=0.01 if reply is HANG else 5.0)
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason is GUARD_REJECTED
+    assert len(model.requests) == 2
+    assert model.cancelled == (2 if reply is HANG else 0), "a timed-out attempt is really cancelled"
+
+
+@pytest.mark.spec("GUARD-3")
+@pytest.mark.parametrize("reply", NO_VERDICT.values(), ids=NO_VERDICT.keys())
+async def test_a_verdict_of_the_second_attempt_counts(reply: Any) -> None:
+    model = FakeModel(reply, verdicts(True, True))
+    seconds = 0.05 if reply is HANG else 5.0
+
+    assert (await released(model, good(), verdict_timeout=seconds)).outcome is ReleaseOutcome.SUCCESS
+    assert model.requests[0] == model.requests[1]
+
+
+@pytest.mark.spec("GUARD-3", "RELEASE-1")
+@pytest.mark.parametrize("given", [(False, True), (True, False), (False, False)])
+async def test_each_claim_and_the_conclusion_need_a_yes(given: tuple[bool, bool]) -> None:
+    model = FakeModel(verdicts(*given))
+
+    result = await released(model, good())
+
+    assert result.outcome is ReleaseOutcome.FALLBACK
+    assert result.published_result is None
+    assert len(model.requests) == 1, "a no is a verdict and is not asked again"
+
+
+@pytest.mark.spec("GUARD-1", "GUARD-3", "RELEASE-2")
+async def test_what_the_evidence_guard_rejects_reaches_no_model() -> None:
+    claim = {**CLAIM, "text": "It timed out after 31000 ms."}
+    model = FakeModel(verdicts(True, True))
+
+    result = await released(
+        model, Investigation(Stop.DRAFTED, Draft.model_validate({**GOOD, "claims": [claim]}), (observation(),))
+    )
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason is GUARD_REJECTED
+    assert not model.requests
+
+
+@pytest.mark.spec("BUDGET-2")
+async def test_no_budget_for_a_verdict_is_a_budget_end() -> None:
+    run = context()
+    for _ in range(run.budget.limits.model_calls):
+        run.budget.reserve_model_call(1)
+
+    result = await released(FakeModel(), good(), run)
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason is FallbackReason.BUDGET_REACHED
+    assert run.state is Lifecycle.BUDGET_EXHAUSTED
+
+
+@pytest.mark.spec("BUDGET-2", "BUDGET-3")
+@pytest.mark.parametrize("status", list(ObservationStatus))
+async def test_a_budget_end_needs_a_safe_observation(status: ObservationStatus) -> None:
+    seen = observation(status=status, error_code="EVIDENCE_TIMEOUT" if status == "ERROR" else None)
+    model = FakeModel()
+
+    if status is ObservationStatus.ERROR:
+        with pytest.raises(BudgetExhausted):
+            await released(model, Investigation(Stop.BUDGET, None, (seen,)))
+    else:
+        result = await released(model, Investigation(Stop.BUDGET, None, (seen,)))
+        assert isinstance(result.content, FallbackContent)
+        assert result.content.reason is FallbackReason.BUDGET_REACHED
+    assert not model.requests
+
+
+# What is public ---------------------------------------------------------------------------------
+
+CANARY = "CANARY-prose-7"
+
+
+@pytest.mark.spec("RELEASE-2", "PREV-4", "EXEC-5")
+@pytest.mark.parametrize("stop", list(Stop))
+@pytest.mark.parametrize("concluded", [True, False])
+async def test_no_model_prose_is_in_a_fallback(stop: Stop, concluded: bool) -> None:
+    proposal = Draft.model_validate(
+        {
+            "conclusion": CANARY if concluded else None,
+            "claims": [{"text": CANARY, "evidence_ids": ["E1"], "quotes": [CANARY], "document_ids": [CANARY]}],
+            "scope": CANARY,
+            "limitations": [CANARY],
+            "next_steps": [CANARY],
+            "missing_context": ["SERVICE"],
+        }
+    )
+    observations = (
+        observation(arguments=json.dumps({"source": CANARY, "levels": ["ERROR"], "contains": [CANARY]})),
+        observation(2, tool="query_mysql", arguments=json.dumps({"statement": f"SELECT '{CANARY}'"})),
+        observation(3, tool="lookup_knowledge", arguments=json.dumps({"query": CANARY, "limit": 3})),
+        observation(4, tool=CANARY, arguments=CANARY, status="ERROR", error_code="UNKNOWN_TOOL", coverage=None),
+        observation(5, arguments=f'{{"source": "{CANARY}', status="ERROR", error_code="INVALID_ARGUMENTS", title=""),
+        observation(6, arguments='["' + CANARY, status="NO_EVIDENCE"),
+    )
+    reply = verdicts(False, True)
+
+    result = await released(FakeModel(reply), Investigation(stop, proposal, observations))
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.published_result is None
+    assert CANARY not in result.content.model_dump_json()
+    assert [checked.error_code for checked in result.content.checked] == [None] * 3 + ["INVALID_ARGUMENTS", None]
+
+
+@pytest.mark.spec("RELEASE-2")
+async def test_prose_of_every_model_field_stays_out_of_a_fallback_end_to_end() -> None:
+    turn = calls(
+        call("query_logs", {"source": "payment", "contains": [CANARY]}, CANARY),
+        call(CANARY, {CANARY: CANARY}),
+        call("query_mysql", {"statement": f"SELECT 1 -- {CANARY}"}),
+        call("query_logs", CANARY),
+        content=CANARY,
+    )
+    proposal = draft(**{**GOOD, "claims": [{**CLAIM, "text": CANARY}], "limitations": [CANARY], "next_steps": [CANARY]})
+    stage = Stage(FakeModel(intent("DIAGNOSIS"), turn, proposal, answer({"verdicts": [], "why": CANARY}), text(CANARY)))
+
+    result = await stage.run()
+
+    assert result.outcome is ReleaseOutcome.FALLBACK
+    assert stage.row.content is not None
+    assert CANARY not in stage.row.content
+    assert stage.row.published_result is None
+    assert CANARY not in repr(stage.observer.events)
+
+
+@pytest.mark.spec("RELEASE-1", "PREV-4", "DIAG-2")
+async def test_no_internal_id_is_published() -> None:
+    lookup = call("lookup_knowledge", {"query": "gateway"}, "call_lookup")
+    claims = [
+        CLAIM,
+        {"text": "Restart the gateway pool.", "evidence_ids": ["E2"], "document_ids": ["D1"], "quotes": []},
+    ]
+    stage = Stage(
+        FakeModel(
+            intent("DIAGNOSIS"),
+            calls(call("query_logs", LOGS, "call_logs")),
+            calls(lookup),
+            draft(**{**GOOD, "claims": claims, "next_steps": ["Restart the gateway pool.", "Roll back to v9.9.9."]}),
+            verdicts(True, True, True),
+        ),
+        sources=sources(
+            knowledge=document_evidence(
+                ("D1", "Payment gateway", "Restart the gateway pool."), ("D2", "Other", "Nothing here.")
+            )
+        ),
+    )
+
+    result = await stage.run()
+
+    assert isinstance(result.content, DiagnosisContent)
+    row = stage.row
+    assert row.content is not None
+    assert row.published_result is not None
+    for stored in (row.content, row.published_result):
+        for secret in ("call_logs", "call_lookup", '"E1"', '"E2"', "evidence", "digest", "supported"):
+            assert secret not in stored
+    assert set(json.loads(row.published_result)) == {
+        "user_query",
+        "published_conclusion",
+        "scope",
+        "limitations",
+        "source_documents",
+    }
+    documents = json.loads(row.published_result)["source_documents"]
+    assert documents == [{"document_id": "D1", "title": "Payment gateway", "source": "runbooks/D1.md"}]
+    assert result.content.next_steps == ("Restart the gateway pool.",), "a step with a value from nowhere is dropped"
+    assert [reference.document_id for reference in result.content.sources[1].references] == ["D1"]
+
+
+@pytest.mark.spec("SEC-3")
+async def test_published_prose_links_to_verified_sources_only() -> None:
+    url = "https://evil.test/login"
+    line = f"2026-11-30T14:02:11Z ERROR see {url} now"
+    claim = {"text": f"The log says see {url} now.", "evidence_ids": ["E1"]}
+    proposal = Draft.model_validate({"conclusion": f"See [it]({url}).", "claims": [claim]})
+
+    result = await released(
+        FakeModel(verdicts(True, True)),
+        Investigation(Stop.DRAFTED, proposal, (observation(projection=line),)),
+    )
+
+    assert isinstance(result.content, DiagnosisContent)
+    prose = result.content.conclusion + result.content.claims[0].text
+    assert "https://" not in prose
+    assert "evil.test/login" in result.content.claims[0].text, "what was seen stays readable"
+
+
+# Size -------------------------------------------------------------------------------------------
+
+CHARACTERS = ["x", "界", "🫠", '"', "\\", "\x01", "é"]
+
+
+def widest(character: str, count: int, tool: str) -> tuple[Draft, tuple[Observation, ...]]:
+    """A draft as long as drafts may be, over `count` observations with everything long."""
+    ids = [f"E{number}" for number in range(1, count + 1)]
+    filler = max(1, 600 // len(character.encode()))
+    claims = [
+        {"text": character * 60, "evidence_ids": ids[start : start + 8], "document_ids": []}
+        for start in range(0, count, 8)
+    ]
+    long = character * 3_000
+    observations = tuple(
+        observation(
+            number,
+            tool=tool,
+            title=long,
+            arguments=json.dumps({"source": long, "contains": [long], "statement": long, "query": long}),
+            projection="\n".join([long[:300]] * 3),
+            coverage=Coverage(unit=Unit.LINES, matched=9, shown=9, start=START, end=START, notes=(long,) * 9),
+            documents=tuple(
+                DocumentRef(document_id=f"D{n}", title=long, heading_path=(long,) * 5, source=long) for n in range(10)
+            ),
+        )
+        for number in range(1, count + 1)
+    )
+    best = Draft.model_validate({"conclusion": character, "claims": claims})
+    for limitations in range(9):
+        texts = {"conclusion": character * filler, "limitations": [character * filler] * limitations}
+        try:
+            best = Draft.model_validate({"claims": claims, **texts})
+        except ValueError:
+            break
+    return best, observations
+
+
+@pytest.mark.spec("WIRE-4", "RELEASE-1")
+@pytest.mark.parametrize("tool", list(ToolName))
+@pytest.mark.parametrize("character", CHARACTERS)
+@pytest.mark.parametrize("count", [1, 8, 16, 40])
+async def test_the_longest_draft_and_its_sources_fit(character: str, count: int, tool: str) -> None:
+    proposal, observations = widest(character, count, tool)
+    model = FakeModel(verdicts(*[True] * (len(proposal.claims) + 1)))
+
+    result = await released(model, Investigation(Stop.DRAFTED, proposal, observations))
+
+    assert isinstance(result.content, DiagnosisContent)
+    assert encoded_size(result.content) <= MAX_CONTENT_BYTES
+    assert len(result.content.sources) == count
+    assert result.content.conclusion == proposal.conclusion, "what was checked is never cut"
+
+
+@pytest.mark.spec("WIRE-4", "RELEASE-2")
+@pytest.mark.parametrize("character", CHARACTERS)
+@pytest.mark.parametrize("count", [0, 1, 60])
+async def test_the_longest_fallback_fits(character: str, count: int) -> None:
+    _, observations = widest(character, max(count, 1), "lookup_knowledge")
+
+    result = await released(FakeModel(), Investigation(Stop.NO_DRAFT, None, observations[:count]))
+
+    assert encoded_size(result.content) <= MAX_CONTENT_BYTES
+
+
+@pytest.mark.spec("WIRE-4")
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    titles=st.lists(st.text(max_size=400), min_size=1, max_size=12),
+    lines=st.lists(st.text(alphabet=st.characters(codec="utf-8"), max_size=1_500), max_size=20),
+)
+async def test_odd_characters_fit_too(titles: list[str], lines: list[str]) -> None:
+    observations = tuple(
+        observation(number, title=title, projection="\n".join(lines)) for number, title in enumerate(titles, start=1)
+    )
+    proposal = Draft.model_validate(
+        {"conclusion": "It failed.", "claims": [{"text": "It failed.", "evidence_ids": ["E1"]}]}
+    )
+
+    result = await released(FakeModel(verdicts(True, True)), Investigation(Stop.DRAFTED, proposal, observations))
+
+    assert encoded_size(result.content) <= MAX_CONTENT_BYTES

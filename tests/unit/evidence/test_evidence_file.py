@@ -1,0 +1,97 @@
+"""Loading evidence.toml: paths, and a sentence for each mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from superbizagent.adapters.evidence_file import load_evidence_file
+from superbizagent.errors import ConfigurationError
+
+WHOLE = """
+[logs.checkout]
+description = "Checkout service"
+paths = ["logs/checkout*.log*", "/var/log/other.log"]
+utc_offset = "+08:00"
+
+[database]
+url = "sqlite:///business.db"
+description = "Orders and payments"
+[database.tables.orders]
+description = "One row an order"
+[database.tables.payments]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "evidence.toml"
+    path.write_text(text)
+    return path
+
+
+def test_paths_are_taken_from_the_file_s_folder(tmp_path: Path) -> None:
+    loaded = load_evidence_file(write(tmp_path, WHOLE))
+
+    assert loaded.logs["checkout"].paths == (f"{tmp_path}/logs/checkout*.log*", "/var/log/other.log")
+    assert loaded.logs["checkout"].utc_offset == "+08:00"
+    assert loaded.database
+    assert loaded.database.url == f"sqlite:///{tmp_path}/business.db"
+    assert {name: table.description for name, table in loaded.database.tables.items()} == {
+        "orders": "One row an order",
+        "payments": "",
+    }
+
+
+def test_the_url_may_come_from_the_environment(tmp_path: Path) -> None:
+    path = write(tmp_path, '[database]\nurl_env = "BUSINESS_DATABASE_URL"\n[database.tables.orders]\n')
+
+    loaded = load_evidence_file(path, {"BUSINESS_DATABASE_URL": "mysql+pymysql://u:p%40w@h/shop"})
+
+    assert loaded.database
+    assert loaded.database.url == "mysql+pymysql://u:p%40w@h/shop"
+    assert "p%40w" not in repr(loaded)
+    with pytest.raises(ConfigurationError, match="BUSINESS_DATABASE_URL"):
+        load_evidence_file(path, {})
+
+
+def test_both_parts_may_be_missing(tmp_path: Path) -> None:
+    loaded = load_evidence_file(write(tmp_path, ""))
+
+    assert loaded.logs == {}
+    assert loaded.database is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[log.a]\npaths = ["x"]', "log is not a known key"),
+        ('[logs.a]\npaths = ["x"]\npath = "y"', r"logs\.a\.path is not a known key"),
+        ("[logs.a]\n", r"logs\.a\.paths is missing"),
+        ("[logs.a]\npaths = []", r"logs\.a\.paths: "),
+        ('[logs.a]\npaths = "x"', r"logs\.a\.paths: "),
+        ('[logs.a]\npaths = ["x"]\nutc_offset = "8"', r"logs\.a\.utc_offset: must be a distance"),
+        ('[logs.a]\npaths = ["x"]\nutc_offset = 8', r"logs\.a\.utc_offset: "),
+        ('[logs.a]\npaths = ["x"]\nzone = "Mars"', r"logs\.a\.zone: must be a time zone"),
+        ('[logs.a]\npaths = ["x"]\nyear = 99999', r"logs\.a\.year: "),
+        ('[logs."a b"]\npaths = ["x"]', r"logs\.a b"),
+        ('[database]\nurl = "sqlite:///x"', r"database\.tables is missing"),
+        ("[database.tables.a]\n", "database: needs either url or url_env"),
+        ('[database]\nurl = "x"\nurl_env = "Y"\n[database.tables.a]', "needs either"),
+        ('[database]\nurl = "postgresql://u:hunter2@h/d"\n[database.tables.a]', r"database\.url: must begin"),
+        ('[database]\nurl = "hunter2"\n[database.tables.a]', r"database\.url: is not a database URL"),
+        (
+            '[database]\nurl = "mysql://u:hunter2@h"\n[database.tables.a]',
+            r"database\.url: must name a schema",
+        ),
+        ("[logs", "is not valid TOML"),
+    ],
+)
+def test_each_mistake_is_told_by_its_key(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as raised:
+        load_evidence_file(write(tmp_path, text))
+
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"evidence\.toml could not be read"):
+        load_evidence_file(tmp_path / "evidence.toml")

@@ -1,0 +1,127 @@
+"""Secrets and invisible characters out, everything else in (SEC-3)."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superbizagent.adapters.redaction import SecretRedactor, placeholder
+
+redact = SecretRedactor()
+
+# Put together here, so that no scanner takes this file for a leak.
+AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
+JWT = "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxIn0." + "c2lnbmF0dXJl"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc+/=\nxyz==\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (f"key {AWS} used", AWS),
+        (f"Authorization: Bearer {JWT}", JWT),
+        ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("curl -H 'Authorization: bearer abc123def456'", "abc123def456"),
+        ("mysql://u:pw@h/db", "pw@"),
+        ("postgres://u:p@w0rd@h:5432/db", "w0rd"),
+        ("redis://:pa55@h:6379", "pa55"),
+        (f"cert:\n{PEM}\nnext", "MIIabc"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIcut", "MIIcut"),
+        ("password=hunter2", "hunter2"),
+        ("PASSWD : hunter2", "hunter2"),
+        ('{"password": "hun\'ter2, x", "a": 1}', "ter2"),
+        ('{\\"api_key\\":\\"abc123\\"}', "abc123"),
+        ("db_password: hunter2\nuser: bob", "hunter2"),
+        ("client-secret='hunter 2'", "hunter 2"),
+        ("clientSecret=abcd", "abcd"),
+        ("X-Api-Key: abc123def", "abc123def"),
+        ("user=bob&token=x%20y&z=1", "x%20y"),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "wJalr"),
+        ("mysqldump --password hunter2 db", "hunter2"),
+        ("ghp_" + "a1" * 18, "a1a1"),
+        ("xoxb-" + "1234567890-abcdef", "1234567890"),
+        ("sk-proj-" + "abcdefghijklmnop123", "abcdefghijklmnop"),
+        ("pass\u200bword=hunter2", "hunter2"),
+        ("password=秘密", "秘密"),
+    ],
+)
+def test_secrets_become_stable_placeholders(text: str, secret: str) -> None:
+    """P109."""
+    redacted = redact(text)
+
+    assert secret not in redacted
+    assert re.search(r"\[secret:[a-z-]+:[0-9a-f]{8}\]", redacted)
+    assert redact(text) == redacted
+    assert redact(redacted) == redacted
+
+
+@pytest.mark.spec("SEC-3")
+def test_equal_secrets_have_equal_placeholders() -> None:
+    assert redact("password=hunter2 other=x") == f"password={placeholder('field', 'hunter2')} other=x"
+    assert redact("a password=hunter2") != redact("a password=hunter3")
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "550e8400-e29b-41d4-a716-446655440000",
+        "commit 0af399b27831af0af399b27831af0af399b27831",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "requestId=abc-123 trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
+        "max_tokens=300 tokens: 5 token: 12 password=null secret: ****",
+        "basic authentication failed; the secret is out",
+        "http://example.com:8080/a@b?c=d",
+        "error: token expired",
+        "👨‍👩‍👧 ❤️ 🫠️ 1️⃣ 🏳️‍🌈 👩🏽‍💻 正常文本 \t tab\nline",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("a\u200bb\u202ec\U000e0041d\ufeff\u2066e", "abcde"),
+        ("\x1b[31mred\x1b[0m\x07\r\n\tx\x9b", "red\n\tx"),
+        ("\x1b]0;title\x07text", "text"),
+        ("a\ufe0fb x\u200dy 1\ufe0f", "ab xy 1"),
+        ("lone \ud83d half", "lone  half"),
+        ("a\0b", "ab"),
+    ],
+)
+def test_invisible_characters_go(text: str, clean: str) -> None:
+    assert redact(text) == clean
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a", "a_", "password", "password=", 'password:"', "a://", "http://a:b", "eyJ", "eyJaaaaa.", "sk-"),
+        *("-----BEGIN RSA PRIVATE KEY-----", "bearer ", "secret\\", "x://y:", "a.b-c_", " ", "-"),
+        *("\x1b[", "\x1b]", "\u200d", "😀\u200d"),
+    ],
+    ids=repr,
+)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = "password" + piece * (size // len(piece))
+        begin = time.process_time()
+        redact(text)
+        return time.process_time() - begin
+
+    # Quadratic time would make this hours.
+    assert seconds(1_000_000) < 20
+
+
+@given(st.text(max_size=200))
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    once = redact(text)
+
+    assert redact(once) == once
