@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from superbizagent import bootstrap
 from superbizagent.events import MessageEvent
+from superbizagent.exchange import Exchange
 from superbizagent.websocket import CancelMessage
 
 logger = Logger()
@@ -15,11 +16,9 @@ logger = Logger()
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    bootstrap.run(_cancel(MessageEvent.model_validate(event)))
+    bootstrap.run(bootstrap.services().answer(MessageEvent.model_validate(event), CancelMessage, _cancel))
     return {"statusCode": HTTPStatus.OK}
 
 
-async def _cancel(event: MessageEvent) -> None:
-    services = bootstrap.services()
-    async with services.exchange(event, CancelMessage) as exchange:
-        await services.cancel.cancel(exchange.message.run_id, exchange.principal)
+async def _cancel(exchange: Exchange[CancelMessage]) -> None:
+    await bootstrap.services().cancel.cancel(exchange.message.run_id, exchange.principal)

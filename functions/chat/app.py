@@ -1,5 +1,6 @@
 """chat: runs one question to its stored outcome and tells the client. Invoked asynchronously, never retried."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from superbizagent import bootstrap
 from superbizagent.application.chat import ChatRequest, ChatResult
 from superbizagent.events import MessageEvent
+from superbizagent.exchange import Exchange
 from superbizagent.frames import RunFrames
 from superbizagent.websocket import ChatMessage
 
@@ -21,27 +23,27 @@ metrics = Metrics()
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     message = MessageEvent.model_validate(event)
-    result = bootstrap.run(_chat(message, context.get_remaining_time_in_millis() / 1000))
+    serve = partial(_chat, message, context)
+    result = bootstrap.run(bootstrap.services().answer(message, ChatMessage, serve))
     metrics.add_metric(name=_metric(result), unit=MetricUnit.Count, value=1)
     return {"statusCode": HTTPStatus.OK}
 
 
-async def _chat(event: MessageEvent, time_left: float) -> ChatResult | None:
-    services = bootstrap.services()
-    async with services.exchange(event, ChatMessage) as exchange:
-        message = exchange.message
-        request = ChatRequest(
-            owner=exchange.principal,
-            connection_id=event.connection_id,
-            request_id=message.request_id,
-            gateway_request_id=event.gateway_request_id,
-            query=message.query,
-            session_id=message.session_id,
-            time_left=time_left,
-        )
-        frames = RunFrames(exchange.socket, message.request_id)
-        return await frames.deliver(services.chat.execute(request, frames))
-    return None
+async def _chat(event: MessageEvent, context: LambdaContext, exchange: Exchange[ChatMessage]) -> ChatResult | None:
+    message = exchange.message
+    # Built before the time is taken: a cold start loads the model SDK here.
+    chat = bootstrap.services().chat
+    request = ChatRequest(
+        owner=exchange.principal,
+        connection_id=event.connection_id,
+        request_id=message.request_id,
+        gateway_request_id=event.gateway_request_id,
+        query=message.query,
+        session_id=message.session_id,
+        time_left=context.get_remaining_time_in_millis() / 1000,
+    )
+    frames = RunFrames(exchange.socket, message.request_id)
+    return await frames.deliver(chat.execute(request, frames))
 
 
 def _metric(result: ChatResult | None) -> str:

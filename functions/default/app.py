@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from superbizagent import bootstrap
 from superbizagent.events import MessageEvent
+from superbizagent.exchange import Exchange
 from superbizagent.websocket import UnroutedMessage
 
 logger = Logger()
@@ -15,10 +16,9 @@ logger = Logger()
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    bootstrap.run(_refuse(MessageEvent.model_validate(event)))
+    bootstrap.run(bootstrap.services().answer(MessageEvent.model_validate(event), UnroutedMessage, _unreachable))
     return {"statusCode": HTTPStatus.OK}
 
 
-async def _refuse(event: MessageEvent) -> None:
-    async with bootstrap.services().exchange(event, UnroutedMessage):
-        """No message is of this kind: entering the block refuses every one."""
+async def _unreachable(_: Exchange[UnroutedMessage]) -> None:
+    """No message is of this kind, so that every one is refused before it gets here."""

@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from superbizagent import bootstrap
 from superbizagent.events import MessageEvent
+from superbizagent.exchange import Exchange
 from superbizagent.websocket import HistoryMessage
 
 logger = Logger()
@@ -15,16 +16,14 @@ logger = Logger()
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    bootstrap.run(_history(MessageEvent.model_validate(event)))
+    bootstrap.run(bootstrap.services().answer(MessageEvent.model_validate(event), HistoryMessage, _history))
     return {"statusCode": HTTPStatus.OK}
 
 
-async def _history(event: MessageEvent) -> None:
-    services = bootstrap.services()
-    async with services.exchange(event, HistoryMessage) as exchange:
-        asked, principal, socket = exchange.message, exchange.principal, exchange.socket
-        if asked.session_id is None:
-            await socket.post_sessions(await services.history.sessions(principal, asked.limit))
-            return
-        turns, before = await services.history.turns(asked.session_id, principal, asked.before, asked.limit)
-        await socket.post_turns(asked.session_id, turns, before)
+async def _history(exchange: Exchange[HistoryMessage]) -> None:
+    history, asked, principal = bootstrap.services().history, exchange.message, exchange.principal
+    if asked.session_id is None:
+        await exchange.socket.post_sessions(await history.sessions(principal, asked.limit))
+        return
+    turns, before = await history.turns(asked.session_id, principal, asked.before, asked.limit)
+    await exchange.socket.post_turns(asked.session_id, turns, before)

@@ -2,11 +2,11 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable
+import socket
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from aiohttp import web
 
@@ -27,7 +27,6 @@ from local.gateway.template import load_stack
 from local.gateway.websocket import WebSocketSide
 
 log = logging.getLogger("local.gateway")
-T = TypeVar("T")
 
 
 class Gateway:
@@ -92,26 +91,37 @@ class Gateway:
 
 
 async def _start(stack: Stack, config: GatewayConfig, clock: Clock, region: str, cleanup: AsyncExitStack) -> Gateway:
+    # Events, variables and headers carry the addresses, so the ports are taken first and served last:
+    # a client that comes early waits in the backlog instead of meeting half a gateway.
+    websocket_listener = cleanup.enter_context(_listen(config.host, config.port, "--port"))
+    http_listener = cleanup.enter_context(_listen(config.host, config.http_port, "--http-port"))
+    addresses = Addresses(
+        websocket=_address(config.host, websocket_listener), http=_address(config.host, http_listener)
+    )
     connections = Connections(MESSAGE_LIMIT)
     functions = Functions(clock)
     integrations = Integrations(stack.api, functions, clock, config.integration_timeout)
+    gateway = Gateway(stack, addresses, functions, connections)
     websocket = WebSocketSide(
-        stack, config, clock, connections=connections, functions=functions, integrations=integrations
+        stack,
+        config,
+        clock,
+        events=Events(stack.api, addresses),
+        connections=connections,
+        functions=functions,
+        integrations=integrations,
     )
-    static = StaticFiles(config.static) if config.static else None
+    app = Management(stack.api, connections, functions).application()
+    if config.static:
+        StaticFiles(config.static, gateway.websocket_url, gateway.http_url).add_to(app)
 
     # Closing goes backwards: say good-bye to clients, end the processes, then close the ports that the
     # processes and the last handlers use.
-    http_port = await _serve_http(config, Management(stack.api, connections, functions), static, cleanup)
-    websocket_port = await _listening(websocket.start(), "--port")
-    cleanup.push_async_callback(websocket.closed)
-    addresses = Addresses(websocket=_address(config.host, websocket_port), http=_address(config.host, http_port))
-    gateway = Gateway(stack, addresses, functions, connections)
-    websocket.announce(Events(stack.api, addresses))
-    if static is not None:
-        static.announce(gateway.websocket_url, f"ws://{addresses.websocket}", gateway.http_url)
     local = {name: _localized(function, stack, gateway) for name, function in stack.functions.items()}
     await functions.start(local, _runtime_settings(config, region, gateway))
+    await _serve_http(app, http_listener, cleanup)
+    await websocket.start(websocket_listener)
+    cleanup.push_async_callback(websocket.closed)
     cleanup.push_async_callback(functions.close)
     cleanup.push_async_callback(integrations.close)
     cleanup.push_async_callback(websocket.close)
@@ -122,25 +132,21 @@ async def _start(stack: Stack, config: GatewayConfig, clock: Clock, region: str,
     return gateway
 
 
-async def _serve_http(
-    config: GatewayConfig, management: Management, static: StaticFiles | None, cleanup: AsyncExitStack
-) -> int:
-    app = management.application()
-    if static is not None:
-        static.add_to(app)
+def _listen(host: str, port: int, option: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{host}:{port} cannot be listened on ({error}); choose another with {option} or --host."
+        ) from error
+
+
+async def _serve_http(app: web.Application, listener: socket.socket, cleanup: AsyncExitStack) -> None:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     cleanup.push_async_callback(runner.cleanup)
-    await _listening(web.TCPSite(runner, config.host, config.http_port).start(), "--http-port")
-    port: int = runner.addresses[0][1]
-    return port
-
-
-async def _listening(start: Awaitable[T], option: str) -> T:
-    try:
-        return await start
-    except OSError as error:
-        raise ConfigurationError(f"The port cannot be opened ({error}); choose another with {option}.") from error
+    await web.SockSite(runner, listener).start()
 
 
 def _runtime_settings(config: GatewayConfig, region: str, gateway: Gateway) -> RuntimeSettings:
@@ -185,5 +191,6 @@ def _absolute(python: str) -> str:
     return str(Path(python).absolute()) if os.sep in python else python
 
 
-def _address(host: str, port: int) -> str:
+def _address(host: str, listener: socket.socket) -> str:
+    port = listener.getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -20,29 +20,24 @@ HEADERS = {
 
 
 class StaticFiles:
-    def __init__(self, site: StaticSite) -> None:
+    def __init__(self, site: StaticSite, websocket_url: str, http_url: str) -> None:
         self._root = site.folder.resolve()
         if not self._root.is_dir():
             raise ConfigurationError(f"There is no folder {site.folder} to serve; correct --static.")
-        self._site = site
-        self._websocket_url = ""
-        self._headers: dict[str, str] = {}
+        self._config_json = {**site.config, "websocketUrl": websocket_url}
+        origin = websocket_url.rpartition("/")[0]
+        self._headers = {
+            name: value.replace("{websocket}", origin).replace("{http}", http_url)
+            for name, value in {**HEADERS, **site.headers}.items()
+            if value is not None
+        }
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/config.json", self._config)
         app.router.add_get("/{path:.*}", self._file)
 
-    def announce(self, websocket_url: str, websocket_origin: str, http_url: str) -> None:
-        self._websocket_url = websocket_url
-        merged = {**HEADERS, **self._site.headers}
-        self._headers = {
-            name: value.replace("{websocket}", websocket_origin).replace("{http}", http_url)
-            for name, value in merged.items()
-            if value is not None
-        }
-
     async def _config(self, _: web.Request) -> web.Response:
-        return web.json_response({**self._site.config, "websocketUrl": self._websocket_url}, headers=self._headers)
+        return web.json_response(self._config_json, headers=self._headers)
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         path = self._find(request.match_info["path"])

@@ -4,6 +4,7 @@ import asyncio
 import http
 import json
 import logging
+import socket as sockets
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -38,6 +39,7 @@ class WebSocketSide:
         config: GatewayConfig,
         clock: Clock,
         *,
+        events: Events,
         connections: Connections,
         functions: Functions,
         integrations: Integrations,
@@ -46,20 +48,19 @@ class WebSocketSide:
         self._api = stack.api
         self._config = config
         self._clock = clock
+        self._events = events
         self._connections = connections
         self._functions = functions
         self._integrations = integrations
         self._tasks = Tasks()
         self._farewells = Tasks()
         self._running: set[asyncio.Task[None] | None] = set()
-        self._events: Events
         self._server: Server
 
-    async def start(self) -> int:
+    async def start(self, listener: sockets.socket) -> None:
         self._server = await serve(
             self._run,
-            self._config.host,
-            self._config.port,
+            sock=listener,
             create_connection=Socket,
             process_response=self._admit,
             max_size=(MESSAGE_LIMIT, FRAME_LIMIT),
@@ -69,12 +70,6 @@ class WebSocketSide:
             close_timeout=2,
             server_header=None,
         )
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    def announce(self, events: Events) -> None:
-        """Events carry addresses, which are known only once the ports are."""
-        self._events = events
 
     async def close(self) -> None:
         """Says good-bye to every client and lets $disconnect handlers end, but nothing else."""

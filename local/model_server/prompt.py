@@ -298,11 +298,7 @@ def log_view(observation: Observation) -> LogView:
 
 def rows(observation: Observation) -> list[tuple[str, dict[str, str]]]:
     """The rows of a database observation: each line as it is, and its columns with values as spelled there."""
-    found = []
-    for line in observation.body[1:]:
-        if line.startswith("{") and (row := _row(line)) is not None:
-            found.append((line, row))
-    return found
+    return [(line, row) for line in observation.body[1:] if line.startswith("{") and (row := _row(line)) is not None]
 
 
 def _row(line: str) -> dict[str, str] | None:

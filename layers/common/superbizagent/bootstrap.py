@@ -6,7 +6,6 @@ model SDK, the SQL parser or boto3.
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,7 @@ from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.events import MessageEvent
-from superbizagent.exchange import Exchange, Expected, exchange
+from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Model, Redactor
 from superbizagent.settings import (
     ChannelSettings,
@@ -91,11 +90,11 @@ class Services:
 
         return ConnectionApi(read(ChannelSettings).connections_endpoint)
 
-    def exchange(
-        self, event: MessageEvent, expected: type[Expected]
-    ) -> AbstractAsyncContextManager[Exchange[Expected]]:
-        """The exchange that a client's message begins."""
-        return exchange(event, expected, self.channel, self.connections)
+    async def answer(
+        self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
+    ) -> Served | None:
+        """Serves a client's message of the expected kind, or refuses it with one error frame."""
+        return await answer(event, expected, serve, self.channel, self.connections)
 
     def principal_of(self, authorized: str | None) -> str | None:
         """The principal the authorizer named; on one machine without an authorizer, the development principal."""

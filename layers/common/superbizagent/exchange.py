@@ -1,8 +1,7 @@
 """One message of one client: parsed, its sender known, and answered with one error frame if it can't be served."""
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +16,7 @@ from superbizagent.websocket import ClientMessage, parse, request_id_of
 _log = logging.getLogger(__name__)
 
 Expected = TypeVar("Expected", bound=ClientMessage)
+Served = TypeVar("Served")
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,17 @@ class Exchange(Generic[Expected]):
     socket: Socket
 
 
-@contextlib.asynccontextmanager
-async def exchange(
-    event: MessageEvent, expected: type[Expected], channel: Channel, connections: ConnectionUseCase
-) -> AsyncIterator[Exchange[Expected]]:
-    """The exchange that `event` begins; whatever goes wrong in its block is told the client by its code.
+Serve = Callable[[Exchange[Expected]], Awaitable[Served]]
+
+
+async def answer(
+    event: MessageEvent,
+    expected: type[Expected],
+    serve: Serve[Expected, Served],
+    channel: Channel,
+    connections: ConnectionUseCase,
+) -> Served | None:
+    """Serves the message in `event`; whatever goes wrong is told the client by its code, and None returned.
 
     Nothing is raised to the platform: it would deliver the message again, or log the error's text. The
     client is refused before the sender is looked up where the message is at fault, so that garbage
@@ -41,7 +47,8 @@ async def exchange(
         message = parse(event.message)
         if not isinstance(message, expected):
             raise UnknownAction
-        yield Exchange(message, await connections.principal(event.connection_id), socket)
+        principal = await connections.principal(event.connection_id)
+        return await serve(Exchange(message, principal, socket))
     except RequestError as error:
         _log.info("message refused", extra={"connection_id": event.connection_id, "code": error.code})
         await socket.refuse(error, request_id_of(event.message))
@@ -53,3 +60,4 @@ async def exchange(
     except Exception as error:
         _log.error("message failed", extra={"connection_id": event.connection_id, "defect": place_of(error)})
         await socket.refuse(InternalFailure(), request_id_of(event.message))
+    return None

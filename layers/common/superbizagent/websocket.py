@@ -173,6 +173,7 @@ class _Envelope(BaseModel):
 
 
 _text: TypeAdapter[str] = TypeAdapter(str)
+_identifier: TypeAdapter[str] = TypeAdapter(Identifier)
 _parsers: dict[str, TypeAdapter[ClientMessage]] = {
     "chat": TypeAdapter(ChatMessage),
     "cancel": TypeAdapter(CancelMessage),
@@ -205,7 +206,7 @@ def request_id_of(body: str | bytes | None) -> str | None:
     """The request id in a message that may be refused, so that its error frame can name it."""
     try:
         candidate = _Envelope.model_validate_json(body or "").request_id
-        return candidate and TypeAdapter(Identifier).validate_python(candidate)
+        return None if candidate is None else _identifier.validate_python(candidate)
     except ValidationError:
         return None
 

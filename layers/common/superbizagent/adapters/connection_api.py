@@ -46,7 +46,8 @@ class ConnectionApi:
             raise ChannelUnavailable(f"the connection API answered {status} {code}") from error
         except (NoRegionError, NoCredentialsError, PartialCredentialsError) as error:
             raise ConfigurationError(f"no frame can be signed: {type(error).__name__}") from error
-        except BotoCoreError as error:
+        except (BotoCoreError, ValueError) as error:
+            # ValueError: an error body that is not even text, which botocore decodes without care.
             raise ChannelUnavailable(f"the connection API did not answer: {type(error).__name__}") from error
 
     @cached_property
@@ -55,7 +56,8 @@ class ConnectionApi:
         import boto3
         from botocore.config import Config
 
-        return boto3.client(
+        # A session of its own: the default one is not to be used from threads.
+        return boto3.session.Session().client(
             "apigatewaymanagementapi",
             endpoint_url=self._endpoint,
             config=Config(

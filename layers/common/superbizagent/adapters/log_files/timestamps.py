@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 
 MICROSECONDS: Final = 1_000_000
 
@@ -62,9 +62,7 @@ _FORMATS: Final = (
     _format(
         "iso",
         r"(?P<w>(?P<y>\d{4})-(?P<mo>\d\d?)-(?P<d>\d\d?)[T ](?P<h>\d\d?):(?P<mi>\d\d)(?::(?P<s>\d\d))?)"
-        + _FRACTION
-        + _ZONE
-        + r"(?![\d:])",
+        r"(?:[.,:](?P<f>\d{1,9})\d*)?" + _ZONE + r"(?!\d|:\d)",
     ),
     _format(
         "slashes",
@@ -132,8 +130,7 @@ _PERHAPS: Final = re.compile(r"\d:\d\d|\d{6}")
 _REACH: Final = 260
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """An instant in microseconds since 1970 UTC, and where the text after it begins in its line.
 
     `offset` is the zone's distance from UTC in seconds; `assumed` when the line doesn't say it.
