@@ -20,12 +20,12 @@ metrics = Metrics()
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     message = MessageEvent.model_validate(event)
     serve = partial(_chat, message, context)
     result = bootstrap.run(bootstrap.services().answer(message, ChatMessage, serve))
     metrics.add_metric(name=_metric(result), unit=MetricUnit.Count, value=1)
+    metrics.flush_metrics()
     return {"statusCode": HTTPStatus.OK}
 
 

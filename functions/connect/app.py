@@ -25,6 +25,6 @@ async def _connect(event: ConnectEvent) -> HTTPStatus:
     except Unauthenticated:
         return HTTPStatus.UNAUTHORIZED
     except SuperBizAgentError as error:
-        logger.error("connection refused", extra={"code": error.code})
+        logger.error("connection refused", extra={"code": error.code, "reason": str(error)})
         return HTTPStatus.SERVICE_UNAVAILABLE
     return HTTPStatus.OK

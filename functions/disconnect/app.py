@@ -24,6 +24,6 @@ async def _disconnect(connection_id: str) -> HTTPStatus:
         await bootstrap.services().connections.disconnect(connection_id)
     except SuperBizAgentError as error:
         # Nobody is left to tell. The run ends at its deadline, and the sweep removes the row.
-        logger.error("disconnect not stored", extra={"code": error.code})
+        logger.error("disconnect not stored", extra={"code": error.code, "reason": str(error)})
         return HTTPStatus.SERVICE_UNAVAILABLE
     return HTTPStatus.OK

@@ -1,0 +1,107 @@
+"""Settings name the variable that is wrong, and never say what is in it."""
+
+import traceback
+from typing import Any
+
+import pytest
+
+from superbizagent.errors import ConfigurationError
+from superbizagent.settings import (
+    ChannelSettings,
+    DatabaseSettings,
+    EvidenceSettings,
+    ModelSettings,
+    PrincipalSettings,
+    RunSettings,
+    read,
+)
+
+MODEL = {"OPENAI_API_KEY": "sk-canary", "OPENAI_MODEL": "m"}
+REQUIRED: list[tuple[type[Any], str, dict[str, str]]] = [
+    (DatabaseSettings, "DATABASE_URL", {"DATABASE_CA_FILE": "/canary"}),
+    (ChannelSettings, "CONNECTIONS_ENDPOINT", {}),
+    (ModelSettings, "OPENAI_API_KEY", {"OPENAI_MODEL": "canary"}),
+    (ModelSettings, "OPENAI_MODEL", {"OPENAI_API_KEY": "sk-canary"}),
+    (EvidenceSettings, "EVIDENCE_FILE", {}),
+]
+
+
+def _everything_said(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("value", [None, "", " ", "\n\t"])
+@pytest.mark.parametrize(("shape", "name", "others"), REQUIRED)
+def test_what_is_needed_and_not_set_is_named(
+    shape: type[Any], name: str, others: dict[str, str], value: str | None
+) -> None:
+    given = others if value is None else {**others, name: value}
+    with pytest.raises(ConfigurationError, match=rf"^{name} is not set$") as caught:
+        read(shape, given)
+    assert "canary" not in _everything_said(caught.value)
+
+
+def test_everything_wrong_is_named_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(ModelSettings, {"OPENAI_BASE_URL": "localhost:8000"})
+    assert str(caught.value) == (
+        "OPENAI_API_KEY is not set; OPENAI_BASE_URL is not an http or https address; OPENAI_MODEL is not set"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "variables", "name"),
+    [
+        (RunSettings, {"RUN_SECONDS": "canary"}, "RUN_SECONDS"),
+        (RunSettings, {"RUN_SECONDS": "nan"}, "RUN_SECONDS"),
+        (RunSettings, {"RUN_SECONDS": "inf"}, "RUN_SECONDS"),
+        (RunSettings, {"RUN_SECONDS": "1e300"}, "RUN_SECONDS"),
+        (RunSettings, {"RUN_SECONDS": "0"}, "RUN_SECONDS"),
+        (RunSettings, {"RUN_SECONDS": "-5"}, "RUN_SECONDS"),
+        (RunSettings, {"CANCEL_POLL_SECONDS": "1e-9"}, "CANCEL_POLL_SECONDS"),
+        (RunSettings, {"RUN_MODEL_CALLS": "0"}, "RUN_MODEL_CALLS"),
+        (RunSettings, {"RUN_MODEL_CALLS": "2.5"}, "RUN_MODEL_CALLS"),
+        (RunSettings, {"RUN_TOKENS": "9" * 5000}, "RUN_TOKENS"),
+        (RunSettings, {"PROJECTION_BYTES": "10"}, "PROJECTION_BYTES"),
+        (DatabaseSettings, {"DATABASE_URL": "x", "DATABASE_POOL_SIZE": "canary"}, "DATABASE_POOL_SIZE"),
+        (ModelSettings, {**MODEL, "OPENAI_BASE_URL": "canary"}, "OPENAI_BASE_URL"),
+        (ModelSettings, {**MODEL, "OPENAI_BASE_URL": "ftp://canary"}, "OPENAI_BASE_URL"),
+        (ModelSettings, {**MODEL, "OPENAI_API_KEY": "sk-canary\nx"}, "OPENAI_API_KEY"),
+        (ModelSettings, {**MODEL, "OPENAI_API_KEY": "密钥canary"}, "OPENAI_API_KEY"),
+        (ChannelSettings, {"CONNECTIONS_ENDPOINT": "wss://canary/live"}, "CONNECTIONS_ENDPOINT"),
+        (ChannelSettings, {"CONNECTIONS_ENDPOINT": "https://"}, "CONNECTIONS_ENDPOINT"),
+    ],
+)
+def test_what_is_wrong_is_named_and_not_quoted(shape: type[Any], variables: dict[str, str], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{name}\b[^;]+$") as caught:
+        read(shape, variables)
+    assert "canary" not in _everything_said(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_secrets_stay_out_of_representations() -> None:
+    assert "sk-canary" not in repr(read(ModelSettings, MODEL))
+    assert "hunter2" not in repr(read(DatabaseSettings, {"DATABASE_URL": "mysql://u:hunter2@h/d"}))
+
+
+def test_empty_variables_are_as_good_as_none() -> None:
+    assert read(RunSettings, {"RUN_SECONDS": "", "RUN_TOKENS": " "}) == RunSettings()
+    assert read(ModelSettings, {**MODEL, "OPENAI_BASE_URL": ""}).openai_base_url is None
+    assert read(PrincipalSettings, {"DEVELOPMENT_PRINCIPAL": ""}).development_principal is None
+    assert read(DatabaseSettings, {"DATABASE_URL": "x", "DATABASE_CA_FILE": ""}).database_ca_file is None
+
+
+def test_white_space_around_a_value_is_none_of_it() -> None:
+    settings = read(ModelSettings, {"OPENAI_API_KEY": "sk-x\n", "OPENAI_MODEL": " m "})
+    assert (settings.openai_api_key, settings.openai_model) == ("sk-x", "m")
+
+
+def test_values_and_limits_are_taken() -> None:
+    settings = read(RunSettings, {"RUN_SECONDS": "12.5", "RUN_TOOL_CALLS": "0", "OTHER": "x"})
+    assert (settings.run_seconds, settings.run_tool_calls) == (12.5, 0)
+    assert settings.run_model_calls == RunSettings().run_model_calls
+
+
+def test_the_environment_is_where_settings_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECTIONS_ENDPOINT", "http://127.0.0.1:1/live")
+    assert read(ChannelSettings).connections_endpoint == "http://127.0.0.1:1/live"
