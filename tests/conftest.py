@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from local.demo.make import make as make_demo
 from migrations.run import upgrade
 from superbizagent.adapters.store import Database
 from tests.database_server import (
@@ -93,3 +94,11 @@ def _migrate(url: str) -> None:
         upgrade(database.engine)
     finally:
         database.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo incident's files."""
+    folder = tmp_path_factory.mktemp("demo")
+    make_demo(folder)
+    return folder

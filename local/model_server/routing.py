@@ -41,7 +41,7 @@ _HOW_TO = re.compile(
 _TROUBLE = re.compile(
     r"\b(?:why|fail\w*|errors?|exceptions?|slow\w*|broken?|crash\w*|down|outage|stuck|hang\w*|time[sd]? ?-?out\w*|"
     r"timeouts?|root cause|caus(?:e[sd]?|ing)|investigat\w+|diagnos\w+|debug\w*|trouble\w*|wrong|incident|spik\w+|latency|"
-    r"drop(?:ped|s)?|missing|lost|unavailable|degraded|refused|leak\w*|5\d\d|happen\w*|logs?|anomal\w+|warnings?|"
+    r"drop(?:ped|s)?|missing|lost|unavailable|degraded|refused|leak\w*|5\d\d|happen\w*|logs?|anomal\w+|problems?|issues?|warnings?|"
     r"unreachable|unhealthy|restart(?:ed|ing)|throttl\w+|pending|reject\w+)\b|"
     r"为什么|为何|失败|报错|错误|出错|异常|变慢|很慢|缓慢|太慢|超时|崩溃|挂了|宕机|不可用|原因|排查|诊断|定位|无法|不能|卡住|"
     r"丢失|故障|怎么回事|怎么了|日志|抖动|积压|告警了",

@@ -1,5 +1,5 @@
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ def start(tmp_path: Path) -> Start:
         environment = {"RECORDS": str(tmp_path), **config.pop("environment", {})}
         settings = GatewayConfig(**{"template": TEMPLATE, "environment": environment, **config})
         async with Gateway.start(settings, clock) as gateway:
-            yield Running(gateway, tmp_path)
+            with ExitStack() as cleanup:
+                yield Running(gateway, tmp_path, cleanup)
 
     return start_gateway

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import boto3
 from mypy_boto3_apigatewaymanagementapi import ApiGatewayManagementApiClient
+from mypy_boto3_lambda import LambdaClient
 from websockets.asyncio.client import ClientConnection, connect
 
 from local.gateway import ChildInfo, Gateway
@@ -17,6 +18,11 @@ from local.gateway.clock import Clock
 
 STACK = Path(__file__).parent / "stack"
 TEMPLATE = STACK / "template.yaml"
+CREDENTIALS: dict[str, Any] = {
+    "region_name": "us-east-1",
+    "aws_access_key_id": "test",
+    "aws_secret_access_key": "test",
+}
 
 
 class Start(Protocol):
@@ -27,19 +33,22 @@ class Start(Protocol):
 class Running:
     gateway: Gateway
     records: Path
+    cleanup: ExitStack
 
     def socket(self, query: str = "", **options: Any) -> Any:
         """A client connection: `async with running.socket() as socket`."""
         return connect(self.gateway.websocket_url + query, proxy=None, **{"compression": None, **options})
 
     def api(self) -> ApiGatewayManagementApiClient:
-        return boto3.client(
-            "apigatewaymanagementapi",
-            endpoint_url=self.gateway.management_url,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        endpoint = self.gateway.management_url
+        client = boto3.client("apigatewaymanagementapi", endpoint_url=endpoint, **CREDENTIALS)
+        self.cleanup.callback(client.close)
+        return client
+
+    def lambda_api(self) -> LambdaClient:
+        client = boto3.client("lambda", endpoint_url=self.gateway.http_url, **CREDENTIALS)
+        self.cleanup.callback(client.close)
+        return client
 
     def recorded(self, function: str) -> list[dict[str, Any]]:
         path = self.records / function

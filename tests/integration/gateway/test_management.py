@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from local.gateway import StaticSite
-from tests.integration.gateway.support import Running, Start, hear
+from tests.integration.gateway.support import Start, hear
 from tests.integration.gateway.test_connections import closed, left
 
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=test"}
@@ -26,16 +25,6 @@ async def fails(method: Any, **arguments: Any) -> tuple[str, int]:
         await call(method, **arguments)
     response: Any = caught.value.response
     return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]
-
-
-def lambda_client(running: Running) -> Any:
-    return boto3.client(
-        "lambda",
-        endpoint_url=running.gateway.http_url,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
 
 
 async def test_post_get_and_delete(start: Start) -> None:
@@ -101,7 +90,7 @@ async def test_another_stage_and_unsigned_calls_are_forbidden(start: Start) -> N
 
 async def test_invoke_through_boto3(start: Start) -> None:
     async with start() as running:
-        client = lambda_client(running)
+        client = running.lambda_api()
         found = await call(client.invoke, FunctionName="WorkFunction", Payload=b'{"mapped": 1}')
         assert (found["StatusCode"], json.load(found["Payload"])) == (200, {"mapped": 1})
         assert "FunctionError" not in found

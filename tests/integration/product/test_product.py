@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from tests.integration.product.client import TERMINAL
 from tests.integration.product.conftest import Start
+from tests.product.client import TERMINAL
 
 # `make run` stands on SQLite, a deployed stack on MySQL; what goes through SQL of its own is tried on both.
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "mysql"], indirect=True)

@@ -49,7 +49,7 @@ def diagnosis() -> FakeModel:
 async def leftovers() -> set[asyncio.Task[Any]]:
     """Tasks that a run left behind."""
     await asyncio.sleep(0)
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 # Sessions and identity --------------------------------------------------------------------------
@@ -639,7 +639,7 @@ async def test_without_time_the_run_ends_at_once_and_is_stored(time_left: float)
 @pytest.mark.parametrize("name", [None, "SYSTEM_CHAT", "KNOWLEDGE_QUERY", "DIAGNOSIS"])
 async def test_a_model_that_hangs_ends_with_the_run_s_time(name: str | None) -> None:
     script = [HANG] if name is None else [intent(name), HANG]
-    stage = Stage(FakeModel(*script), clock=LoopClock(), limits=limits(wall_time=0.2))  # type: ignore[arg-type]
+    stage = Stage(FakeModel(*script), clock=LoopClock(), limits=limits(wall_time=0.2))
 
     result = await stage.run()
 

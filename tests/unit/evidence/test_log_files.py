@@ -293,6 +293,22 @@ async def test_a_large_file_is_sought_and_files_outside_the_window_are_skipped(t
     assert (read.coverage.scanned, read.coverage.matched) == (10, 10)
 
 
+@pytest.mark.spec("GUARD-2")
+async def test_a_file_put_together_out_of_order_is_read_whole(tmp_path: Path) -> None:
+    """Skipping it by its first and last line would claim that lines in between are absent."""
+    day = 86_400
+    filler = "INFO " + "x" * 400
+    text = "".join(line(base + second, filler) for base in (0, 20 * day, 10 * day) for second in range(5_000))
+    (tmp_path / "app.log").write_text(text)
+    logs = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, seek_from=1_000)
+    start = START + timedelta(seconds=20 * day + 100)
+
+    evidence = await logs.query_logs(QueryLogs(source="app", start=start, end=start + timedelta(seconds=5)))
+
+    assert evidence.coverage.matched == 5
+    assert "to 2026-12-20T" in await logs.describe()
+
+
 async def test_what_is_appended_while_reading_is_left_for_the_next_call(tmp_path: Path) -> None:
     path = tmp_path / "app.log"
     path.write_text(line(0))

@@ -65,6 +65,9 @@ NOON = at(2026, 11, 30, 14, 2, 11)
         ("2026-11-30T14:02:11Z stderr F [ERR] x", NOON, "ERROR"),
         ("2026-11-30T14:02:11Z nothing is an information here", NOON, None),
         ("2026-13-45T14:02:11Z ERROR x", None, "ERROR"),
+        ("[2026-11-30 14:02:11,000: ERROR/MainProcess] consumer: x", NOON, "ERROR"),
+        ("2026/11/30 14:02:11 main.go:12: error: dial tcp", NOON, "ERROR"),
+        ("2026-11-30 14:02:11 UTC [12] LOG:  checkpoint", NOON, "INFO"),
         ("no time at all", None, None),
     ],
 )

@@ -1,7 +1,7 @@
 """EvidenceGuard: deterministic checks of a draft against the observations it cites (GUARD-1, GUARD-2)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from superbizagent.domain.absence import covers_absence, says_absent
@@ -9,6 +9,8 @@ from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText, evidence_text, text_of
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
+
+_BOUNDS = 2
 
 
 class Rule(StrEnum):
@@ -47,10 +49,8 @@ def check(draft: Draft, observations: Sequence[Observation], query: str) -> tupl
         for rule in _check_claim(claim, by_id)
     ]
     cited = {evidence_id for claim in draft.claims for evidence_id in claim.evidence_ids}
-    texts = [evidence_text(by_id[evidence_id]) for evidence_id in sorted(cited & by_id.keys())]
-    findings += _check_prose("conclusion", draft.conclusion or "", texts)
-    if not _absence_shown(draft.conclusion or "", [by_id[id_] for id_ in sorted(cited & by_id.keys())]):
-        findings.append(Finding("conclusion", Rule.ABSENCE_NOT_COVERED))
+    observed = [by_id[evidence_id] for evidence_id in sorted(cited & by_id.keys())]
+    findings += [Finding("conclusion", rule) for rule in _check_statement(draft.conclusion or "", observed)]
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
     for part, prose in (("scope", [draft.scope]), ("limitations", draft.limitations)):
         for text in prose:
@@ -100,9 +100,7 @@ def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rul
     for quote in claim.quotes:
         if not any(text.holds(quote) for text in texts):
             yield Rule.QUOTE_NOT_FOUND
-    yield from (finding.rule for finding in _check_prose("", claim.text, texts))
-    if not _absence_shown(claim.text, cited):
-        yield Rule.ABSENCE_NOT_COVERED
+    yield from _check_statement(claim.text, cited)
 
 
 def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
@@ -116,11 +114,17 @@ def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
         yield Rule.EVIDENCE_NOT_READY
 
 
-def _absence_shown(prose: str, cited: Sequence[Observation]) -> bool:
-    """Whether `prose` claims no absence, or one that some cited observation covers."""
-    if not says_absent(prose, [evidence_text(observation) for observation in cited]):
-        return True
-    return any(covers_absence(prose, observation) for observation in cited)
+def _check_statement(prose: str, cited: Sequence[Observation]) -> Iterator[Rule]:
+    """A claim or conclusion: its values occur in what it cites, and what it says is absent was looked for."""
+    texts = [evidence_text(observation) for observation in cited]
+    values = values_in(prose)
+    if says_absent(prose, texts):
+        if not any(covers_absence(prose, observation) for observation in cited):
+            yield Rule.ABSENCE_NOT_COVERED
+        elif sum(moment.hour is not None for moment in values.moments) == _BOUNDS:
+            # The window in which something is absent lies inside the one searched; its bounds need not show.
+            values = replace(values, moments=())
+    yield from (finding.rule for finding in _check_values("", values, texts))
 
 
 def _document_ids(cited: Sequence[Observation]) -> set[str]:
@@ -133,8 +137,12 @@ def _document_ids(cited: Sequence[Observation]) -> set[str]:
 
 
 def _check_prose(part: str, prose: str, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
-    """Each value of `prose` occurs in one of `texts`; never half in one and half in another."""
-    for value in _single(values_in(prose)):
+    return _check_values(part, values_in(prose), texts)
+
+
+def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
+    """Each value occurs in one of `texts`; never half in one and half in another."""
+    for value in _single(values):
         if not any(text.shows(value) for text in texts):
             yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
 

@@ -164,6 +164,7 @@ _NUMBER = re.compile(
 )
 _MEASURE = re.compile(_NUMBER.pattern + r"(?:\s?(?:[a-zµ]{1,3}|[KMGT]i?B))?(?![A-Za-z0-9_])")
 _HASH = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{16,}\b", re.IGNORECASE)
+_LONG_ID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
 _STATUS_CLASS = re.compile(r"\b[1-5]xx\b", re.IGNORECASE)
 _QUANTITY = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?(?:[A-Za-z]{1,3}|%)?(?:/[A-Za-z]{1,6})?")
 _NUMBER_PAIR = re.compile(r"[1-9][0-9]{0,2}[-/][1-9][0-9]{0,2}")
@@ -197,21 +198,23 @@ def moments_in(text: str) -> tuple[Moment, ...]:
 def numbers_in(text: str) -> frozenset[Number]:
     """Every number in an evidence text that is no part of a time, a word or a hash.
 
-    A claim of 30 errors is not shown by the date 2026-11-30, nor one of 7 by the request id 7f3a.
+    A claim of 30 errors is not shown by the date 2026-11-30, nor one of 7 by the request id 7f3a, nor one of
+    42 by the order ORD-2026-0042.
     """
     rest, _ = _take_moments(unicodedata.normalize("NFKC", text))
-    return frozenset(_numbers(_HASH.sub(" ", rest), _MEASURE))
+    return frozenset(_numbers(_LONG_ID.sub(" ", _HASH.sub(" ", rest)), _MEASURE))
 
 
 def identifier_pattern(identifier: str) -> re.Pattern[str]:
     """Finds `identifier` as a whole, in any case; a camel-case one also spelled as separate words.
 
-    Whole means: not inside a longer word, and one that ends in a digit is not followed by more digits
-    after a dot or hyphen (10.0.0.1 is not in 10.0.0.1.7, nor v1 in v1.2).
+    Whole means: not inside a longer word, and one that begins or ends in a digit has no more digits next to
+    it across a dot or hyphen (neither 10.0.0.1 nor 0.0.1.7 is in 10.0.0.1.7, nor v1 in v1.2).
     """
     body = r"[\s_.-]?".join(re.escape(part) for part in _HUMP.split(identifier))
     after = r"(?![A-Za-z0-9_]|[.-][0-9])" if identifier[-1].isdigit() else r"(?![A-Za-z0-9_])"
-    return re.compile(rf"(?<![A-Za-z0-9_]){body}{after}", re.IGNORECASE)
+    before = r"(?<![A-Za-z0-9_])(?<![0-9][.-])" if identifier[0].isdigit() else r"(?<![A-Za-z0-9_])"
+    return re.compile(rf"{before}{body}{after}", re.IGNORECASE)
 
 
 def _take_quotations(text: str) -> tuple[str, tuple[str, ...]]:

@@ -38,9 +38,11 @@ _IN_TEXT: Final = re.compile(
     rf"|\s(?P<serilog>INF|WRN|DBG|VRB|FTL|TRC)(?=[\s\]])"
 )
 _FIRST_WORD: Final = re.compile(
-    rf"[\s:|,-]{{0,4}}(?:[\w./-]{{1,40}}(?:\[\d+\])?:\s)?(?P<word>(?i:{_ANY}))(?P<colon>[:!])?\s"
+    rf"[\s:|,-]{{0,4}}(?:\[\d+\]:?\s)?(?:[\w./:-]{{1,60}}(?:\[\d+\])?:\s)?(?P<word>(?i:{_ANY}))(?P<colon>[:!])?\s"
 )
 _PLAIN: Final = frozenset(("error", "warn", "warning", "info", "debug", "trace", "fatal", "notice"))
+# Right behind the time an upper-case word is a level whatever follows: `: ERROR/MainProcess]`.
+_DIRECT: Final = re.compile(rf"[\s:|,\])-]{{0,6}}(?P<word>{_UPPER})(?!\w)")
 _LOGCAT: Final = re.compile(r"\s+\d+\s+\d+\s+(?P<letter>[VDIWEF])\s")
 _REACH: Final = 160
 
@@ -77,6 +79,8 @@ def level_of_text(line: str, begin: int, format_name: str) -> LogLevel | None:
         return _after_clf(line, begin)
     if format_name == "logcat" and (logcat := _LOGCAT.match(line, begin)):
         return _LETTERS[logcat.group("letter")]
+    if direct := _DIRECT.match(line, begin):
+        return _LEVEL_OF[direct.group("word").lower()]
     # A line that begins with its time has no level before it.
     before = None if line[:1].isdigit() else _in_text(line, 0, begin)
     return before or _in_text(line, begin, begin + _REACH)

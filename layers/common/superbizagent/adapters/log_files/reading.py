@@ -32,7 +32,7 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -217,7 +217,7 @@ def _data_blocks(stream: LogStream, budget: ScanBudget, problems: ReadProblems, 
             budget.used += len(data)
             left = left - len(data) if left is not None else None
             yield data
-    except _DAMAGED:
+    except DAMAGED:
         problems.notes.append("is damaged or incomplete; what could be unpacked was read")
     except OSError as error:
         problems.notes.append(_reason(error) + " to its end")

@@ -239,7 +239,9 @@ class _Search:
     def _read(self, stream: LogStream, span: FileSpan, budget: ScanBudget) -> Iterator[Record]:
         problems = ReadProblems()
         self._problems.append((span, problems))
-        sought = stream.size >= self._seek_from and not (span.packed or span.yearless or span.shape.encoding)
+        sought = stream.size >= self._seek_from and not (
+            span.packed or span.yearless or span.shape.encoding or not span.ordered
+        )
         begin = offset_near(stream, span, self._zone, self._start) if sought and self._start is not None else 0
         until = self._end + DISORDER if sought and self._end is not None else None
         times = TimestampReader(self._zone, span.year)

@@ -5,11 +5,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import chain
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 
 from superbizagent.adapters.log_files.reading import (
+    DAMAGED,
     LogStream,
     ReadProblems,
     ScanBudget,
@@ -19,13 +20,16 @@ from superbizagent.adapters.log_files.reading import (
     shape_of,
 )
 from superbizagent.adapters.log_files.records import RecordReader
-from superbizagent.adapters.log_files.timestamps import MICROSECONDS, Stamp, TimestampReader, instant_of
+from superbizagent.adapters.log_files.timestamps import MICROSECONDS, TimestampReader, instant_of, micros_of
 
 # Lines of concurrent writers stand out of order by moments; files are skipped and sought with this
 # much room on both sides.
 DISORDER: Final = 600 * MICROSECONDS
 
-_WHOLE: Final = 256 * 1024
+_WHOLE: Final = 4 * 1024 * 1024
+_SAMPLES: Final = 32
+_SAMPLE: Final = 16 * 1024
+_DAY: Final = 86_400 * MICROSECONDS
 _END: Final = 64 * 1024
 _UNPACK: Final = 16 * 1024 * 1024
 _SEEK_STEP: Final = 1024 * 1024
@@ -36,6 +40,7 @@ _MAX_LANES: Final = 64
 class FileSpan:
     """A readable file. `first` and `last` are microseconds since 1970, None when not known.
 
+    `ordered` unless its lines were seen to jump back in time by more than concurrent writers do.
     `year` is that of the first line, for lines that leave it out. `modified` is the file's own time
     in microseconds.
     """
@@ -46,6 +51,7 @@ class FileSpan:
     modified: int
     packed: bool
     dated: bool
+    ordered: bool
     yearless: bool
     year: int | None
     shape: TextShape
@@ -58,6 +64,8 @@ class FileSpan:
 
     def outside(self, start: int | None, end: int | None) -> bool:
         """Whether no line can lie in the window."""
+        if not self.ordered:
+            return False
         if end is not None and self.first is not None and self.first >= end + DISORDER:
             return True
         return start is not None and self.last is not None and self.last < start - DISORDER
@@ -150,8 +158,30 @@ def _without_copies(spans: Iterable[FileSpan], notes: list[str]) -> Iterable[Fil
             yield span
 
 
+@dataclass
+class _Extent:
+    """The times of some lines, in microseconds: of the first and last line, and the least and greatest."""
+
+    begin: int = 0
+    end: int = 0
+    low: int = 0
+    high: int = 0
+    dated: bool = False
+    yearless: bool = False
+    jumped: bool = False
+
+    def add(self, micros: int) -> None:
+        if not self.dated:
+            self.begin = self.low = self.high = micros
+            self.dated = True
+        self.jumped = self.jumped or micros < self.high - DISORDER
+        self.end = micros
+        self.low = min(self.low, micros)
+        self.high = max(self.high, micros)
+
+
 class _Probe:
-    """Reads the head and the tail of one file; small files whole."""
+    """Reads one file's head, tail and some places between; small files whole."""
 
     def __init__(
         self, path: Path, stream: LogStream, zone: tzinfo, year: int | None, cancelled: Callable[[], bool]
@@ -161,85 +191,100 @@ class _Probe:
         self._zone = zone
         self._year = year
         self._cancelled = cancelled
-        self._shape = TextShape()
+        self._shape = shape_of(stream.read(4096))
+        self._whole = bool(stream.kind) or stream.size <= _WHOLE
+        self._read_all = False
 
     def span(self) -> FileSpan:
         state = self._stream.state
-        head, tail = self._ends()
-        year = self._year or instant_of(state.st_mtime_ns // 1_000).astimezone(self._zone).year
-        stamps, yearless = self._stamps(head, year)
-        late = self._stamps(tail, year)[0] if tail else stamps
-        first = min((stamp.micros for stamp in stamps), default=None)
-        last = max((stamp.micros for stamp in late), default=None)
-        if yearless and stamps:
-            year = self._first_year(stamps, late, year, state.st_mtime_ns // 1_000)
-            first = min(stamp.micros for stamp in self._stamps(head, year)[0])
-            last = self._last_yearless(tail or head, first, year, late)
+        modified = state.st_mtime_ns // 1_000
+        year = self._year or instant_of(modified).astimezone(self._zone).year
+        head, tail = self._ends(year)
+        if head.yearless:
+            year = self._first_year(head, tail or head, year, modified)
+            head, tail = self._ends(year)
+            if tail and tail.high < head.low - _DAY:
+                tail = self._tail(year + 1)
+        between = [] if self._read_all or head.yearless else self._samples()
+        known = [extent for extent in (head, *between, tail) if extent and extent.dated]
+        ordered = not any(extent.jumped for extent in known) and all(
+            later.low >= earlier.high - DISORDER for earlier, later in pairwise(known)
+        )
         return FileSpan(
             path=self._path,
             identity=(state.st_dev, state.st_ino),
             size=state.st_size,
-            modified=state.st_mtime_ns // 1_000,
+            modified=modified,
             packed=bool(self._stream.kind),
-            dated=bool(stamps or late),
-            yearless=yearless,
-            year=year if yearless else None,
+            dated=bool(known),
+            ordered=ordered,
+            yearless=head.yearless,
+            year=year if head.yearless else None,
             shape=self._shape,
-            first=first,
-            last=last if tail is not None else None,
+            first=min((extent.low for extent in known), default=None),
+            last=max((extent.high for extent in known), default=None) if self._read_all or tail else None,
         )
 
-    def _first_year(self, stamps: list[Stamp], late: list[Stamp], year: int, modified: int) -> int:
+    def _first_year(self, head: _Extent, tail: _Extent, year: int, modified: int) -> int:
         """The first line's year: the file's last line is not younger than the file."""
         if self._year is not None:
             return self._year
-        day = 86_400 * MICROSECONDS
-        newest = late[-1].micros if late else stamps[-1].micros
-        if newest > modified + day:
+        # Read forward, the tail may already have passed into the year after `year`.
+        newest = _in_year(tail.end, year) if self._whole else tail.end
+        if newest > modified + _DAY:
             year -= 1
         # The head begins later in the year than the tail ends: a new year lies between.
-        return year - 1 if late and stamps[0].micros > late[-1].micros + day else year
+        return year - 1 if head.begin > newest + _DAY else year
 
-    def _last_yearless(self, tail: list[str], first: int, year: int, late: list[Stamp]) -> int | None:
-        if not late:
-            return None
-        again = [stamp.micros for stamp in self._stamps(tail, year)[0]]
-        last = max(again, default=first)
-        if last < first - 86_400 * MICROSECONDS:
-            return max((stamp.micros for stamp in self._stamps(tail, year + 1)[0]), default=None)
-        return last
-
-    def _stamps(self, lines: list[str], year: int) -> tuple[list[Stamp], bool]:
-        times = TimestampReader(self._zone, year)
-        reader = RecordReader(times, dated=True)
-        records = chain(reader.feed(lines), reader.finish())
-        return [record.stamp for record in records if record.stamp], times.yearless
-
-    def _ends(self) -> tuple[list[str], list[str] | None]:
-        """The head's lines, and the tail's: [] when the head is all there is, None when it is too far."""
+    def _ends(self, year: int) -> tuple[_Extent, _Extent | None]:
+        """The head's times, and the tail's: None when the head is all there is or the tail is too far."""
+        self._stream.seek(0)
         budget = ScanBudget(_WHOLE, self._cancelled)
         problems = ReadProblems()
-        first = self._stream.read(4096)
-        self._shape = shape_of(first)
-        self._stream.seek(0)
-        head: list[str] = []
-        for lines in line_blocks(self._stream, budget, problems, shape=self._shape):
-            head += lines
-            if not self._stream.kind and self._stream.size > _WHOLE:
-                return head, self._tail()
-        return head, (self._unpacked_tail() if problems.exhausted else [])
+        blocks = line_blocks(self._stream, budget, problems, shape=self._shape)
+        head = self._extent(blocks if self._whole else islice(blocks, 1), year)
+        self._read_all = self._whole and not problems.exhausted
+        if self._read_all:
+            return head, None
+        return head, self._unpacked_tail(year) if self._stream.kind else self._tail(year)
 
-    def _tail(self) -> list[str] | None:
+    def _extent(self, blocks: Iterable[list[str]], year: int | None) -> _Extent:
+        times = TimestampReader(self._zone, year)
+        reader = RecordReader(times, dated=True)
+        extent = _Extent()
+        for lines in blocks:
+            for record in reader.feed(lines):
+                if record.stamp:
+                    extent.add(record.stamp.micros)
+        for record in reader.finish():
+            if record.stamp:
+                extent.add(record.stamp.micros)
+        extent.yearless = times.yearless
+        return extent
+
+    def _lines_at(self, offset: int, size: int) -> list[str]:
+        self._stream.seek(max(offset, 0))
+        return _text_lines(self._stream.read(size), self._shape)[1:]
+
+    def _tail(self, year: int) -> _Extent | None:
+        if self._shape.encoding:
+            return None
         for size in (_END, 16 * _END):
-            self._stream.seek(max(self._stream.size - size, 0))
-            if self._shape.encoding:
-                return None
-            lines = _text_lines(self._stream.read(size), self._shape)[1:]
-            if self._stamps(lines, 2000)[0]:
-                return lines
+            extent = self._extent([self._lines_at(self._stream.size - size, size)], year)
+            if extent.dated:
+                return extent
         return None
 
-    def _unpacked_tail(self) -> list[str] | None:
+    def _samples(self) -> list[_Extent]:
+        """Places between: files put together of several are out of order, and then nothing is skipped."""
+        if self._stream.kind or self._shape.encoding:
+            return []
+        step = self._stream.size // (_SAMPLES + 1)
+        offsets = [step * number for number in range(1, _SAMPLES + 1)]
+        # The last line of a piece is cut off.
+        return [self._extent([self._lines_at(offset, _SAMPLE)[:-1]], None) for offset in offsets]
+
+    def _unpacked_tail(self, year: int) -> _Extent | None:
         if self._shape.encoding:
             return None
         self._stream.seek(0)
@@ -249,13 +294,23 @@ class _Probe:
             budget.check()
             try:
                 data = self._stream.read(_SEEK_STEP)
-            except (OSError, EOFError):
+            except (*DAMAGED, OSError):
                 return None
             if not data:
-                return _text_lines(kept, self._shape)[1:]
+                extent = self._extent([_text_lines(kept, self._shape)[1:]], year)
+                return extent if extent.dated else None
             budget.used += len(data)
             kept = (kept + data)[-_END:]
         return None
+
+
+def _in_year(micros: int, year: int) -> int:
+    moment = instant_of(micros)
+    if moment.year == year:
+        return micros
+    # 29 February has no place in most years; the day before is near enough.
+    day = min(moment.day, 28) if moment.month == 2 else moment.day
+    return micros_of(moment.replace(year=year, day=day))
 
 
 def _text_lines(data: bytes, shape: TextShape) -> list[str]:

@@ -62,9 +62,7 @@ _FORMATS: Final = (
     _format(
         "iso",
         r"(?P<w>(?P<y>\d{4})-(?P<mo>\d\d?)-(?P<d>\d\d?)[T ](?P<h>\d\d?):(?P<mi>\d\d)(?::(?P<s>\d\d))?)"
-        + _FRACTION
-        + _ZONE
-        + r"(?![\d:])",
+        r"(?:[.,:](?P<f>\d{1,9})\d*)?" + _ZONE + r"(?!\d|:\d)",
     ),
     _format(
         "slashes",

@@ -1,0 +1,257 @@
+import re
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from superbizagent.domain.draft import Draft
+from superbizagent.domain.evidence import Observation
+from superbizagent.domain.evidence_guard import Rule, check, supported_steps, supporting_lines
+from tests.fakes.sources import LINES
+from tests.unit.domain.observations import failed, logs, passages, rows, sample
+
+QUERY = "Why do payments fail since 14:00?"
+
+
+def rules(text: str, *observations: Observation, cites: list[str] | None = None, **fields: Any) -> set[Rule]:
+    """What is wrong with one claim over these observations."""
+    cites = [observation.evidence_id for observation in observations] if cites is None else cites
+    claim = {"text": text, "evidence_ids": cites, **fields}
+    draft = Draft.model_validate({"conclusion": "It failed.", "claims": [claim]})
+    return {finding.rule for finding in check(draft, observations, QUERY)}
+
+
+SUPPORTED = [
+    "The gateway timed out after 30000 ms.",
+    "The gateway timed out after 30,000 ms.",
+    "The first time-out was at 14:02:11 UTC.",
+    "The first time-out was at 14:02.",
+    "The first time-out was at 2026-11-30T14:02:11.512Z.",
+    "The first time-out was at 2026-11-30 14:02:11,512.",
+    "The first time-out was at 14:02:11.5.",
+    "It began on Nov 30 at 14:02.",
+    "It began on 30 November 2026 at 2:02 pm.",
+    "It began at 22:02:11+08:00.",
+    "Between 14:02-14:58 the gateway timed out.",
+    "Between 14:00 and 15:00 the gateway timed out.",
+    "Order ORD-2026-0042 failed.",
+    "Order ord-2026-0042 failed.",
+    "Host 10.0.0.17:8443 was retried with attempt 2.",
+    "The log says “Payment gateway timed out after 30000 ms”.",
+    "The log says `Payment gateway   timed out`.",
+    "支付网关在14:02:11超时，耗时30000毫秒。",
+    "支付网关在14点02分11秒超时。",
+    "11月30日14:02起，订单ORD-2026-0042失败。",
+    "自2026年11月30日14时02分起超时。",
+    "日志显示「Payment gateway timed out after 30000 ms」。",
+    "４２１０行日志被扫描。",
+    "Two of the lines are errors: ERROR 2.",
+    "An unbroken series of failures.",
+]
+
+UNSUPPORTED = [
+    "The gateway timed out after 30001 ms.",
+    "The gateway timed out after 3000 ms.",
+    "The gateway timed out after 300,00 ms.",
+    "The first time-out was at 14:03.",
+    "The first time-out was at 14:02:12.5.",
+    "The first time-out was at 2026-11-29T14:02:11Z.",
+    "The first time-out was at 2025-11-30 14:02.",
+    "The first time-out was at 14:02:11.6.",
+    "It began on Nov 29 at 14:02.",
+    "It began at 14:02:11+08:00.",
+    "It began at 2:02 am.",
+    "Between 14:02-14:59 the gateway timed out.",
+    "Order ORD-2026-004 failed.",
+    "Order ORD-2026-00421 failed.",
+    "Order ORD-2026-0043 failed.",
+    "Host 10.0.0.1 was retried.",
+    "Host 0.0.17 was retried.",
+    "42 orders failed.",
+    "Service payment_api failed.",
+    "PaymentGatewayException was thrown.",
+    "See https://evil.test/x/y for more.",
+    "See evidence E1.",
+    "95% of the payments failed.",
+    "214 errors occurred.",
+    "2,026 errors occurred.",
+    "The log says “Payment gateway gave up”.",
+    "The log says “payment gateway timed out”.",
+    "The log says “Payment gateway timed out retrying”.",
+    "支付网关在14:03超时。",
+    "支付网关在14点03分超时。",
+    "错误共214次。",
+    "11月29日开始失败。",
+    "错误率达到95%。",
+    "订单ORD-2026-0043失败。",
+    "日志显示「支付网关超时」。",
+]
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize("text", SUPPORTED)
+def test_what_the_evidence_shows_may_be_said(text: str) -> None:
+    assert rules(text, sample()) == set()
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize("text", UNSUPPORTED)
+def test_what_the_evidence_does_not_show_may_not(text: str) -> None:
+    assert rules(text, sample()) & {Rule.VALUE_NOT_FOUND, Rule.QUOTE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize("value", ["30001", "ORD-2026-0043", "14:03:00", "“made up”"])
+@pytest.mark.parametrize("part", ["conclusion", "scope", "limitations"])
+def test_values_are_checked_in_every_published_text(part: str, value: str) -> None:
+    fields: dict[str, Any] = {"conclusion": "It failed.", "claims": [{"text": "It failed.", "evidence_ids": ["E1"]}]}
+    fields[part] = [f"It says {value}."] if part == "limitations" else f"It says {value}."
+
+    (finding,) = check(Draft.model_validate(fields), (sample(),), QUERY)
+
+    assert finding.part == part
+
+
+@pytest.mark.spec("GUARD-1")
+def test_scope_may_say_what_the_question_says() -> None:
+    claim = {"text": "It failed.", "evidence_ids": ["E1"]}
+    draft = Draft.model_validate({"conclusion": "It failed.", "claims": [claim], "scope": "payment since 09:13"})
+
+    assert check(draft, (sample(),), "What happens since 09:13?") == ()
+    assert check(draft, (sample(),), QUERY) != ()
+
+
+@pytest.mark.spec("GUARD-1")
+def test_citations() -> None:
+    text = "The gateway timed out."
+    assert rules(text, sample(), cites=[]) == {Rule.NOTHING_CITED}
+    assert rules(text, sample(), cites=["E2"]) == {Rule.UNKNOWN_EVIDENCE}
+    assert rules(text, sample(), cites=["e1"]) == {Rule.UNKNOWN_EVIDENCE}
+    assert rules(text, sample(), cites=["E1", "E9"]) == {Rule.UNKNOWN_EVIDENCE}
+    assert rules(text, failed()) == {Rule.EVIDENCE_NOT_READY}
+    assert rules(text, sample(), failed(2)) == {Rule.EVIDENCE_NOT_READY}
+    assert rules(text, logs()) == {Rule.EVIDENCE_NOT_READY}
+    assert rules(text, sample(), logs(number=2)) == set()
+    no_claims = Draft.model_validate({"conclusion": "It failed."})
+    assert [finding.rule for finding in check(no_claims, (sample(),), QUERY)] == [Rule.NO_CLAIMS]
+
+
+@pytest.mark.spec("GUARD-1")
+def test_a_value_of_an_observation_that_is_not_cited_shows_nothing() -> None:
+    other = rows('{"failed": 214}', number=2)
+
+    assert rules("214 payments failed.", sample(), other, cites=["E1"]) == {Rule.VALUE_NOT_FOUND}
+    assert rules("214 payments failed.", sample(), other) == set()
+
+
+@pytest.mark.spec("GUARD-1", "KNOW-2")
+def test_documents_are_among_those_returned() -> None:
+    found = passages("Restart the pool.", number=2)
+    assert rules("Restart the pool.", found, document_ids=["D1"]) == set()
+    assert rules("Restart the pool.", found, document_ids=["D2"]) == {Rule.UNKNOWN_DOCUMENT}
+    assert rules("Restart the pool.", found, document_ids=["D1", "D2"]) == {Rule.UNKNOWN_DOCUMENT}
+    assert rules("It failed.", sample(), found, cites=["E1"], document_ids=["D1"]) == {Rule.UNKNOWN_DOCUMENT}
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("Payment gateway timed out after 30000 ms", True),
+        ("Payment  gateway\ttimed out", True),
+        (LINES[0], True),
+        (f"{LINES[0]}\n{LINES[1]}", True),
+        (f"{LINES[0]} {LINES[1]}", False),
+        (f"{LINES[0]}\n{LINES[2]}", False),
+        ("Payment gateway order=ORD-2026-0042", False),
+        ("Payment gateway … ms", False),
+        ("payment Gateway timed out", False),
+        ("order=ORD-2026-0042\n2026-11-30T14:02:12.100Z WARN", True),
+        (" ", False),
+    ],
+)
+def test_quotations_are_verbatim(quote: str, found: bool) -> None:
+    if not quote.strip():
+        with pytest.raises(ValueError, match="at least 1 character"):
+            rules("It failed.", sample(), quotes=[quote])
+        return
+    assert rules("It failed.", sample(), quotes=[quote]) == (set() if found else {Rule.QUOTE_NOT_FOUND})
+
+
+@pytest.mark.spec("GUARD-1")
+def test_a_quotation_may_run_over_the_wrapped_lines_of_a_document() -> None:
+    wrapped = passages("Restart the pool", "of the gateway.")
+
+    assert rules("Restart it.", wrapped, quotes=["Restart the pool of the gateway."]) == set()
+
+
+def test_odd_offsets_and_days_in_evidence_raise_nothing() -> None:
+    odd = logs("at 14:02+99:99, 2026-02-30 25:61:61, 9999-12-31T23:59:60-12:00, 0001-01-01, +15:00 Z UTC+99:99")
+
+    assert rules("At 2026-11-30T14:02:11+14:00 and 14:02 UTC+99:99 it failed.", odd) == {Rule.VALUE_NOT_FOUND}
+
+
+def test_steps_with_values_from_nowhere_are_dropped() -> None:
+    draft = Draft.model_validate(
+        {"conclusion": "x", "next_steps": ["Restart it.", "Call 555-0199.", "Check at 14:02."]}
+    )
+
+    assert supported_steps(draft, (sample(),), QUERY) == ("Restart it.", "Check at 14:02.")
+
+
+def test_the_lines_that_show_a_claim_are_found() -> None:
+    claim = Draft.model_validate(
+        {"claims": [{"text": "ORD-2026-0099 timed out at 14:58:03.", "evidence_ids": ["E1"]}]}
+    ).claims[0]
+
+    assert supporting_lines(claim, sample(), 1) == (LINES[2],)
+
+
+# Properties -------------------------------------------------------------------------------------
+
+numbers = st.integers(min_value=100, max_value=10**7)
+clocks = st.tuples(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+identifiers = st.from_regex(r"(req|ord|node)-[a-f][0-9]{3,8}", fullmatch=True)
+
+
+def line(clock: tuple[int, int, int], number: int, identifier: str) -> str:
+    hour, minute, second = clock
+    return f"2026-11-30T{hour:02}:{minute:02}:{second:02}Z ERROR {identifier} failed after {number} ms"
+
+
+@pytest.mark.spec("GUARD-1")
+@given(st.lists(st.tuples(clocks, numbers, identifiers), min_size=1, max_size=5), st.data())
+def test_values_taken_from_the_evidence_pass(records: list[Any], data: st.DataObject) -> None:
+    observation = logs(*(line(*record) for record in records))
+    clock, number, identifier = data.draw(st.sampled_from(records))
+    hour, minute, second = clock
+    text = data.draw(
+        st.sampled_from(
+            [
+                f"At {hour:02}:{minute:02}:{second:02} UTC {identifier} failed after {number} ms.",
+                f"At {hour:02}:{minute:02}, {identifier} failed after {number:,} ms.",
+                f"{identifier}在{hour:02}:{minute:02}失败，耗时{number}毫秒。",
+                f"{identifier}在{hour}点{minute:02}分{second:02}秒失败，耗时{number}毫秒。",
+                f"It says “{identifier} failed after {number} ms”.",
+            ]
+        )
+    )
+
+    assert rules(text, observation) == set()
+
+
+@pytest.mark.spec("GUARD-1")
+@given(clocks, numbers, identifiers, st.data())
+def test_a_changed_digit_is_rejected(clock: Any, number: int, identifier: str, data: st.DataObject) -> None:
+    observation = logs(line(clock, number, identifier), start=None, end=None)
+    hour, minute, second = clock
+    text = f"At {hour:02}:{minute:02}:{second:02} {identifier} failed after {number} ms."
+    place = data.draw(st.sampled_from([match.start() for match in re.finditer("[0-9]", text)]))
+    digit = data.draw(st.sampled_from([other for other in "0123456789" if other != text[place]]))
+    changed = text[:place] + digit + text[place + 1 :]
+    values = {value.lstrip("0") or "0" for value in re.findall(r"[0-9]+", observation.projection)}
+    own = re.findall(r"[0-9]+", changed)
+    assume(any((value.lstrip("0") or "0") not in values for value in own))
+
+    assert rules(changed, observation) != set()
