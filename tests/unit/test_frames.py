@@ -240,8 +240,7 @@ async def test_a_resend_gets_the_stored_end_whatever_it_is(result: ChatResult, t
 @pytest.mark.spec("OBS-2")
 @pytest.mark.parametrize("delivered", range(6))
 async def test_nothing_is_posted_after_the_first_sign_that_the_client_is_gone(delivered: int) -> None:
-    faults: list[Fault | None] = [*[None] * delivered, "gone"]
-    channel = FakeChannel(faults=faults)
+    channel = FakeChannel(faults=[*[None] * delivered, "gone"])
 
     async def story(frames: RunFrames) -> ChatResult:
         try:

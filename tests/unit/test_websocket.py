@@ -35,8 +35,8 @@ from superbizagent.websocket import (
     HistoryFrame,
     HistoryMessage,
     UnroutedMessage,
+    ids_of,
     parse,
-    request_id_of,
     session_entry,
     turn_frame,
 )
@@ -214,7 +214,7 @@ def _parses_or_refuses(body: str | bytes) -> None:
     else:
         assert isinstance(message, ChatMessage | CancelMessage | HistoryMessage)
         assert not isinstance(message, UnroutedMessage)
-    name = request_id_of(body)
+    name, _ = ids_of(body)
     assert name is None or (1 <= len(name) <= 64 and name.isascii())
 
 
@@ -265,7 +265,7 @@ def test_any_query_comes_out_as_it_went_in_or_is_refused(query: str) -> None:
     ],
 )
 def test_the_request_id_of_a_refused_message(body: str | bytes | None, expected: str | None) -> None:
-    assert request_id_of(body) == expected
+    assert ids_of(body)[0] == expected
 
 
 # Frames --------------------------------------------------------------------------------------------

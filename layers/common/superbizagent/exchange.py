@@ -11,7 +11,7 @@ from superbizagent.errors import InternalFailure, RequestError, SuperBizAgentErr
 from superbizagent.events import MessageEvent
 from superbizagent.frames import Socket
 from superbizagent.ports import Channel
-from superbizagent.websocket import ClientMessage, parse, request_id_of
+from superbizagent.websocket import ClientMessage, ids_of, parse
 
 _log = logging.getLogger(__name__)
 
@@ -51,13 +51,13 @@ async def answer(
         return await serve(Exchange(message, principal, socket))
     except RequestError as error:
         _log.info("message refused", extra={"connection_id": event.connection_id, "code": error.code})
-        await socket.refuse(error, request_id_of(event.message))
+        await socket.refuse(error, *ids_of(event.message))
     except SuperBizAgentError as error:
         # Ours to mend: the reason names the variable or the part, in our own words.
         ids = {"connection_id": event.connection_id, "code": error.code}
         _log.error("message not served", extra={**ids, "reason": str(error)})
-        await socket.refuse(error, request_id_of(event.message))
+        await socket.refuse(error, *ids_of(event.message))
     except Exception as error:
         _log.error("message failed", extra={"connection_id": event.connection_id, "defect": place_of(error)})
-        await socket.refuse(InternalFailure(), request_id_of(event.message))
+        await socket.refuse(InternalFailure(), *ids_of(event.message))
     return None

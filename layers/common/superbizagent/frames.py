@@ -52,9 +52,11 @@ class Socket:
             self._gone = True
             raise
 
-    async def refuse(self, error: SuperBizAgentError, request_id: str | None = None) -> None:
+    async def refuse(
+        self, error: SuperBizAgentError, request_id: str | None = None, session_id: str | None = None
+    ) -> None:
         """One error frame; a client that can't be told is no further failure."""
-        await self._last(error_frame(error, request_id))
+        await self._last(error_frame(error, request_id, session_id))
 
     async def post_sessions(self, sessions: Sequence[SessionSummary]) -> None:
         entries = tuple(session_entry(summary) for summary in sessions)

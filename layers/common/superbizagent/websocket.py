@@ -4,7 +4,7 @@
 """
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
@@ -14,6 +14,7 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -36,6 +37,15 @@ Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_wire_names(cls, data: Any) -> Any:
+        """Pydantic takes a field's Python name for known, and ignores it: a session_id would start a new session."""
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        if isinstance(data, dict) and data.keys() - known:
+            raise ValueError("unknown fields")
+        return data
 
 
 class ChatMessage(_Message):
@@ -170,6 +180,7 @@ class HistoryFrame(Frame):
 class _Envelope(BaseModel):
     action: str
     request_id: str | None = Field(default=None, alias="requestId")
+    session_id: str | None = Field(default=None, alias="sessionId")
 
 
 _text: TypeAdapter[str] = TypeAdapter(str)
@@ -202,10 +213,17 @@ def parse(body: str | bytes | None) -> ClientMessage:
     return message
 
 
-def request_id_of(body: str | bytes | None) -> str | None:
-    """The request id in a message that may be refused, so that its error frame can name it."""
+def ids_of(body: str | bytes | None) -> tuple[str | None, str | None]:
+    """The request and session id in a message that is refused, so that its error frame can name them."""
     try:
-        candidate = _Envelope.model_validate_json(body or "").request_id
+        envelope = _Envelope.model_validate_json(body or "")
+    except ValidationError:
+        return None, None
+    return _valid(envelope.request_id), _valid(envelope.session_id)
+
+
+def _valid(candidate: str | None) -> str | None:
+    try:
         return None if candidate is None else _identifier.validate_python(candidate)
     except ValidationError:
         return None
@@ -224,8 +242,9 @@ def _check_query(query: str) -> None:
         raise InvalidQuery
 
 
-def error_frame(error: SuperBizAgentError, request_id: str | None = None) -> ErrorFrame:
-    return ErrorFrame(code=error.code, message=error.message, request_id=request_id)
+def error_frame(error: SuperBizAgentError, request_id: str | None = None, session_id: str | None = None) -> ErrorFrame:
+    """The frame of a refusal; the ids are those of the refused message, where it has them."""
+    return ErrorFrame(code=error.code, message=error.message, request_id=request_id, session_id=session_id)
 
 
 def session_entry(summary: SessionSummary) -> SessionEntry:
