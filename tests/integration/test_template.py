@@ -151,6 +151,12 @@ CONTEXT = {
     "requestId": "UlQ7dE5FliACDxw=",
     "connectionId": "UlQ6ccZ_FiACJXQ=",
     "messageId": "UlQ7dcN_FiACDGU=",
+    "extendedRequestId": "UlQ7dE5FliACDxw=",
+    "requestTime": "30/Nov/2026:15:04:05 +0000",
+    "requestTimeEpoch": 1796051045678,
+    "stage": "live",
+    "domainName": "a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com",
+    "apiId": "a1b2c3d4e5",
     "connectedAt": 1796051040123,
     "identity": {"sourceIp": "203.0.113.7", "userAgent": 'a "quoted" agent'},
 }
