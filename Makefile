@@ -12,7 +12,7 @@ run: ## the product on this machine: no account, no Docker, no database server
 	@$(RUN) -m local.run --port $(PORT)
 
 test: lint spec ## everything, on a fresh machine: installs what is missing and says so
-	@$(DEV) -m pytest $(PYTEST)
+	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
 
 lint: dev
 	@echo "ruff, mypy, import-linter"
