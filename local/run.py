@@ -131,8 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--websocket-port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--data", type=Path, default=ROOT / ".data", help="where the embedded parts keep their files")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds the scripted model takes for an answer")
+    parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s")
     data = options.data.resolve()
     parts = Parts.of(environment(), data)
     try:

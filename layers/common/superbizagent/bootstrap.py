@@ -168,7 +168,8 @@ def _limits(settings: RunSettings) -> ChatLimits:
         model_call=settings.model_call_seconds,
         verdict=settings.verdict_seconds,
         terminal_reserve=settings.terminal_reserve_seconds,
-        terminal_write=settings.terminal_reserve_seconds * 0.8,
+        # The rest of the reserve is for work that is slow to stop, and for the last frames.
+        terminal_write=settings.terminal_reserve_seconds * 0.4,
     )
 
 
