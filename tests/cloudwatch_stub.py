@@ -10,8 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
+import boto3
+from botocore.config import Config
+
+from superbizagent.adapters.cloudwatch_logs import LogsApi
 from tests.http_stub import Received, Reply
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -153,6 +158,17 @@ class CloudWatchStub:
                 {**stream, "firstEventTimestamp": min(times), "lastEventTimestamp": max(times)} if times else stream
             ]
         }
+
+
+@cache
+def _session() -> boto3.session.Session:
+    return boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="canary-secret")
+
+
+def stub_api(url: str) -> LogsApi:
+    """A client like the adapter's own, of a session that is made once: making one takes half a second."""
+    config = Config(retries={"total_max_attempts": 1, "mode": "standard"})
+    return cast(LogsApi, _session().client("logs", region_name="eu-west-1", endpoint_url=url, config=config))
 
 
 def refusal(code: str, message: str = "canary", status: int = 400) -> Reply:

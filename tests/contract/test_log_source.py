@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, new_api
+from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource
 from superbizagent.adapters.log_files import LogFiles, LogFileSource
 from superbizagent.domain.evidence import LogLevel, QueryLogs
 from superbizagent.errors import InvalidToolArguments, UnknownSource
 from superbizagent.ports import LogSource
-from tests.cloudwatch_stub import CloudWatchStub, StubEvent
+from tests.cloudwatch_stub import CloudWatchStub, StubEvent, stub_api
 from tests.fakes.clock import FakeClock
 from tests.fakes.evidence import FakeLine, FakeLogSource
 from tests.http_stub import http_stub
@@ -30,9 +30,7 @@ def _lines(messages: Sequence[tuple[LogLevel, str]]) -> list[FakeLine]:
 
 
 @pytest.fixture(params=["fake", "files", "cloudwatch"])
-async def new_source(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[NewSource]:
+async def new_source(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[NewSource]:
     """Makes a source named `app` of messages one second apart."""
 
     def fake(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
@@ -47,8 +45,6 @@ async def new_source(
         yield fake if request.param == "fake" else files
         return
 
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     async with http_stub() as server:
 
         def cloudwatch(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
@@ -61,7 +57,7 @@ async def new_source(
 
             return CloudWatchLogs(
                 {"app": CloudWatchSource("The service", ("/app",))},
-                api=lambda: new_api("eu-west-1", server.url),
+                api=lambda: stub_api(server.url),
                 clock=clock,
                 pause=pause,
             )

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -90,10 +90,12 @@ class CloudWatchLogs:
 
     async def describe(self) -> str:
         """`NAME: DESCRIPTION (FIRST to LAST)`, a line a source, even while CloudWatch can't be reached."""
+        now = self._now()
         deadline = self._clock.monotonic() + _LISTING_SECONDS
         ranges = await asyncio.gather(*(self._range(name, deadline) for name in self._sources))
         return "\n".join(
-            self._line(name, source, known) for (name, source), known in zip(self._sources.items(), ranges, strict=True)
+            self._line(name, source, known, now)
+            for (name, source), known in zip(self._sources.items(), ranges, strict=True)
         )
 
     async def query_logs(self, query: QueryLogs) -> Evidence:
@@ -130,7 +132,7 @@ class CloudWatchLogs:
         return evidence_of(query, window, found, shown)
 
     async def _window(self, query: QueryLogs, deadline: float) -> Window:
-        now = self._clock.now()
+        now = self._now()
         if not needs_range(query, now, self._lookback):
             return resolve(query, Range(), now, self._lookback)
         listing_deadline = min(deadline, self._clock.monotonic() + _LISTING_SECONDS)
@@ -204,8 +206,12 @@ class CloudWatchLogs:
             lambda: in_thread(partial(self._calls.streams, group), "cloudwatch-streams"), deadline
         )
 
-    def _line(self, name: str, source: CloudWatchSource, known: Range) -> str:
-        window = resolve(QueryLogs(source=name), known, self._clock.now(), self._lookback)
+    def _now(self) -> datetime:
+        """In whole seconds, as people write windows."""
+        return self._clock.now().replace(microsecond=0)
+
+    def _line(self, name: str, source: CloudWatchSource, known: Range, now: datetime) -> str:
+        window = resolve(QueryLogs(source=name), known, now, self._lookback)
         return f"{name}: {' '.join(source.description.split())} ({iso(window.start)} to {iso(window.covered)})"
 
 

@@ -17,6 +17,7 @@ LISTING_LAG: Final = timedelta(hours=2)
 _FUTURE: Final = timedelta(hours=2)
 """CloudWatch takes no events further ahead of its time than this."""
 
+_SECOND: Final = timedelta(seconds=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -87,12 +88,12 @@ def resolve(query: QueryLogs, known: Range, now: datetime, lookback: timedelta) 
     start, notes, partial = _start(query, known, now - lookback, lookback)
     if start >= now:
         raise InvalidToolArguments(f"start lies in the future: it is {iso(now)} now.")
-    end = min(query.end, now + _FUTURE) if query.end is not None else now + _MILLISECOND
+    end = min(query.end, now + _FUTURE) if query.end is not None else now + _SECOND
     if end <= start:
         raise InvalidToolArguments(f"Only the last {lookback.days} days of this source are searched: ask for later.")
     covered = min(end, now)
     if query.end is None:
-        quiet = known.last is not None and known.last > start and now - known.last > LISTING_LAG
+        quiet = known.last is not None and known.last >= start and now - known.last > LISTING_LAG
         covered = known.last if quiet and known.last is not None else now
     if covered > now - INGESTION:
         partial = True
