@@ -547,6 +547,18 @@ async def test_a_cut_message_that_can_not_be_had_is_marked_as_cut() -> None:
     assert evidence.coverage.notes == ("1 long records are shown without their ends",)
 
 
+@pytest.mark.spec("GUARD-2")
+async def test_a_text_compared_here_is_no_proof_over_cut_messages() -> None:
+    async with staged(["x" * 3_000 + " a\\b", "y"]) as stage:
+        evidence = await stage.query(contains=("a\\c",), levels=())
+        whole = await stage.query(excludes=("a\\b",))
+
+    assert evidence.coverage.complete
+    assert evidence.coverage.matched == 0
+    assert whole.coverage.partial
+    assert any("compared in part" in note for note in whole.coverage.notes)
+
+
 @pytest.mark.spec("DIAG-2")
 async def test_only_so_many_messages_are_read_again_and_each_is_bounded() -> None:
     async with staged([f"{place} " + "x" * 9_000 + " needle " + "y" * 9_000 for place in range(30)]) as stage:

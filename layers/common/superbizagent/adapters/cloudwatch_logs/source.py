@@ -168,7 +168,10 @@ class CloudWatchLogs:
             found = _all(events_of(first.rows, search), first.scanned)
         else:
             found = _some(search, first, *await run.rest(groups.names))
-        return replace(found, notes=groups.notes + found.notes, partial=found.partial or bool(groups.notes))
+        notes = groups.notes + found.notes
+        if search.compares_texts and (cut := sum(event.cut for event in found.read)):
+            notes += (f"{cut} long records could be compared in part only and are counted as matches",)
+        return replace(found, notes=notes, partial=len(notes) > len(found.notes))
 
     async def _shown(self, found: Found, places: Sequence[int], deadline: float) -> dict[int, Event]:
         """The chosen events; the first of those that AWS cut are read again as a whole."""
