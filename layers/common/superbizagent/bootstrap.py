@@ -22,7 +22,7 @@ from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
-from superbizagent.ports import BusinessDatabase, Channel, Model, Redactor
+from superbizagent.ports import BusinessDatabase, Channel, Clock, LogSource, Model, Redactor
 from superbizagent.settings import (
     ChannelSettings,
     DatabaseSettings,
@@ -121,12 +121,10 @@ class Services:
     @cached_property
     def _sources(self) -> EvidenceSources:
         from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
-        from superbizagent.adapters.log_files import LogFiles, LogFileSource
 
         evidence = self._evidence_file
-        logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
         return EvidenceSources(
-            logs=LogFiles(logs),
+            logs=_log_sources(evidence, self.clock, read(RunSettings).tool_call_seconds),
             knowledge=FullTextKnowledgeIndex(self.database),
             database=_business_database(evidence.database),
         )
@@ -142,6 +140,29 @@ class Services:
         from superbizagent.adapters.redaction import SecretRedactor
 
         return SecretRedactor()
+
+
+def _log_sources(evidence: "EvidenceFile", clock: Clock, tool_call_seconds: float) -> LogSource:
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource
+
+    files = LogFiles({name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()})
+    settings = evidence.cloudwatch_settings
+    if settings is None:
+        return files
+    from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, group_arn, new_api
+    from superbizagent.adapters.log_sources import LogSources
+
+    region, account, endpoint_url = settings.region, settings.account, settings.endpoint_url
+    cloudwatch = CloudWatchLogs(
+        {name: CloudWatchSource(**entry.model_dump()) for name, entry in evidence.cloudwatch.items()},
+        api=lambda: new_api(region, endpoint_url),
+        group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
+        clock=clock,
+        # Done before the tool call's own end, so that its search is stopped and its reason told.
+        timeout=tool_call_seconds * 0.85,
+        lookback=timedelta(days=settings.lookback_days),
+    )
+    return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
 def _business_database(entry: "DatabaseEntry | None") -> BusinessDatabase | None:
