@@ -121,12 +121,12 @@ class Services:
     @cached_property
     def _sources(self) -> EvidenceSources:
         from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
-        from superbizagent.adapters.log_files import LogFiles, LogFileSource
+        from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room
 
         evidence = self._evidence_file
         logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
         return EvidenceSources(
-            logs=LogFiles(logs),
+            logs=LogFiles(logs, room=Room(read(RunSettings).projection_bytes, redact=self._redact)),
             knowledge=FullTextKnowledgeIndex(self.database),
             database=_business_database(evidence.database),
         )

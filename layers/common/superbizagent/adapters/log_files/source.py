@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from superbizagent.adapters.log_files.findings import Findings
+from superbizagent.adapters.log_files.projection import Room
 from superbizagent.adapters.log_files.reading import (
     LogStream,
     ReadProblems,
@@ -88,7 +89,8 @@ class LogFiles:
     """Implements the port LogSource over files on this machine.
 
     `max_bytes` bounds the text that one call reads; `seek_from` is the size from which an
-    uncompressed file is sought by time instead of being read from its front.
+    uncompressed file is sought by time instead of being read from its front. `room` is what a model may
+    see of one call: what is returned fits it.
     """
 
     def __init__(
@@ -97,10 +99,12 @@ class LogFiles:
         *,
         max_bytes: int = GIB,
         seek_from: int = _SOUGHT_FROM,
+        room: Room | None = None,
     ) -> None:
         self._sources = dict(sources)
         self._max_bytes = max_bytes
         self._seek_from = seek_from
+        self._room = room or Room()
         self._spans = {
             name: FileSpans(source.paths, source.assumed_zone, source.year) for name, source in self._sources.items()
         }
@@ -131,7 +135,7 @@ class LogFiles:
         search = _Search(query, listing, self._sources[query.source].assumed_zone, self._seek_from)
         budget = ScanBudget(self._max_bytes, cancelled)
         search.run(budget)
-        return evidence_of(search.report(budget))
+        return evidence_of(search.report(budget), self._room)
 
 
 def _range(listing: Listing) -> str:
