@@ -2,16 +2,18 @@
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from superbizagent.adapters.log_files.records import Record
-from superbizagent.adapters.log_files.shapes import ContinuationLines, Miner, Shape, masked
+from superbizagent.adapters.log_files.shapes import MAX_MESSAGE, ContinuationLines, Miner, Shape, masked
 from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of
 from superbizagent.domain.evidence import LogLevel
 
-_TOTAL_SHOWN: Final = 256 * 1024
 _MAX_EXCERPT: Final = 8 * 1024
+_MAX_TAIL: Final = 1024 * 1024
+_MAX_WAITING: Final = 4 * 1024 * 1024
+_MAX_REDACTED: Final = 8 * 1024 * 1024
 _EXAMPLE: Final = 1_000
 _REORDERED: Final = 512
 _MAX_BUCKETS: Final = 12
@@ -82,7 +84,7 @@ class Histogram:
 class Findings:
     """Takes matching records nearly in time order; keeps what the report needs of them."""
 
-    def __init__(self, limit: int, contains: Sequence[str] = ()) -> None:
+    def __init__(self, limit: int, contains: Sequence[str] = (), redact: Callable[[str], str] = str) -> None:
         self.matched = 0
         self.levels: Counter[str] = Counter()
         self.histogram = Histogram()
@@ -92,8 +94,12 @@ class Findings:
         self.contains = tuple(contains)
         self.head: list[Shown] = []
         self.tail: deque[Shown] = deque(maxlen=limit)
-        self._excerpt = max(min(_MAX_EXCERPT, _TOTAL_SHOWN // limit), 512)
+        self._tail_size = 0
+        self._redact = redact
+        self._redacted: tuple[int, str] = (-1, "")
+        self._redacted_size = 0
         self._waiting: list[tuple[int, int, Found]] = []
+        self._waiting_size = 0
         self._arrived = 0
         self._miners: dict[LogLevel | None, Miner] = {}
         self._continuations = ContinuationLines()
@@ -105,17 +111,17 @@ class Findings:
 
     def add(self, order: int, record: Record, level: LogLevel | None) -> None:
         micros = record.stamp.micros if record.stamp else None
-        continuation = record.continuation
-        found = Found(order, micros, level, record.message[:400], self._bounded(record.text), continuation)
+        found = Found(order, micros, level, record.message[:MAX_MESSAGE], record.text, record.continuation)
         self._arrived += 1
+        self._waiting_size += len(found.text)
         heapq.heappush(self._waiting, (order, self._arrived, found))
-        if len(self._waiting) > _REORDERED:
-            self._settle(heapq.heappop(self._waiting)[2])
+        if len(self._waiting) > _REORDERED or self._waiting_size > _MAX_WAITING:
+            self._settle()
 
     def finish(self) -> None:
         """Once, after the last record."""
         while self._waiting:
-            self._settle(heapq.heappop(self._waiting)[2])
+            self._settle()
 
     def shapes(self) -> list[Shape]:
         """Once, after `finish`; each line that could be grouped is of exactly one."""
@@ -125,7 +131,9 @@ class Findings:
         """Rare lines within records, such as one line of a stack trace."""
         return list(self._continuations.shapes())
 
-    def _settle(self, found: Found) -> None:
+    def _settle(self) -> None:
+        found = heapq.heappop(self._waiting)[2]
+        self._waiting_size -= len(found.text)
         rank = self.matched
         self.matched += 1
         self.levels[found.level or "none"] += 1
@@ -134,12 +142,21 @@ class Findings:
             self.histogram.add(micros)
             self.first = micros if self.first is None else min(self.first, micros)
             self.last = micros if self.last is None else max(self.last, micros)
-        if len(self.head) < self.limit:
-            self.head.append((rank, found.text))
-        self.tail.append((rank, found.text))
+        self._keep_ends(found, rank)
         self._shape(found, rank)
         if found.continuation:
             self._continued(found, rank)
+
+    def _keep_ends(self, found: Found, rank: int) -> None:
+        if len(self.head) < self.limit:
+            self.head.append((rank, self._excerpt(found, rank, _MAX_EXCERPT)))
+        if len(self.tail) == self.limit:
+            self._tail_size -= len(self.tail.popleft()[1])
+        # Cutting each record in passing would be slow; only those that are the last in the end are cut.
+        self.tail.append((rank, found.text))
+        self._tail_size += len(found.text)
+        while self._tail_size > _MAX_TAIL and len(self.tail) > 1:
+            self._tail_size -= len(self.tail.popleft()[1])
 
     def _shape(self, found: Found, rank: int) -> None:
         miner = self._miners.get(found.level)
@@ -150,16 +167,30 @@ class Findings:
         if shape is not None:
             shape.seen(found.micros)
             return
-        miner.add(wording, found.micros, rank, found.text, excerpt(found.text, _EXAMPLE, self.contains))
+        shape = miner.add(wording, found.micros, rank, found.text)
+        if shape is not None:
+            shape.message, shape.example = found.message, self._example(found, rank)
 
     def _continued(self, found: Found, rank: int) -> None:
         for line in found.continuation or ():
-            shape = self._continuations.add(line, found.micros, rank, "")
+            shape = self._continuations.add(line, rank)
             if shape is not None:
-                shape.example = excerpt(found.text, _EXAMPLE, (*self.contains, line[:100]))
+                shape.example = self._example(found, rank, line[:100])
 
-    def _bounded(self, text: str) -> str:
-        return excerpt(text, self._excerpt, self.contains)
+    def _example(self, found: Found, rank: int, *wanted: str) -> str:
+        """Empty once so much was cut for examples that more would take too long."""
+        if self._redacted_size > _MAX_REDACTED and len(found.text) > _EXAMPLE:
+            return ""
+        return self._excerpt(found, rank, _EXAMPLE, *wanted)
+
+    def _excerpt(self, found: Found, rank: int, room: int, *wanted: str) -> str:
+        """Cut after redaction: half a secret is not recognised as one."""
+        if len(found.text) <= room:
+            return found.text
+        if self._redacted[0] != rank:
+            self._redacted = (rank, self._redact(found.text))
+            self._redacted_size += len(found.text)
+        return excerpt(self._redacted[1], room, (*self.contains, *wanted))
 
 
 def excerpt(text: str, room: int, contains: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Final
 
 from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt
-from superbizagent.adapters.log_files.shapes import Shape
+from superbizagent.adapters.log_files.shapes import Shape, masked
 from superbizagent.adapters.log_files.timestamps import instant_of
 
 _PATTERN_SHARE: Final = 0.35
@@ -18,10 +18,6 @@ _EXAMPLE_SHARE: Final = 0.75
 _LEAST_RECORD: Final = 300
 _MARK: Final = 30
 _RARE: Final = 1_000
-
-
-def _unchanged(text: str) -> str:
-    return text
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Room:
 
     size: int = 8_000
     line: int = 1_000
-    redact: Callable[[str], str] = _unchanged
+    redact: Callable[[str], str] = str
 
     def bytes_of(self, text: str) -> int:
         """With the end of the line."""
@@ -96,6 +92,8 @@ class _Chosen:
             self._take(rank, text)
 
     def _all_fit(self) -> bool:
+        if len(self._findings.head) < self._findings.matched:
+            return False
         pieces = {rank: self._piece(text, self._left) for rank, text in self._findings.head}
         if sum(map(self._room.bytes_of, pieces.values())) > self._left:
             return False
@@ -104,9 +102,9 @@ class _Chosen:
         return True
 
     def _take(self, rank: int, text: str) -> None:
-        if rank in self.records or len(self.records) >= self._findings.limit:
-            return
         text = self._whole.get(rank, text)
+        if not text or rank in self.records or len(self.records) >= self._findings.limit:
+            return
         expected = min(self._findings.matched, self._findings.limit, 5)
         piece = self._piece(text, max(self._size // max(expected, 1), _LEAST_RECORD))
         neighbours = (rank - 1 in self.records) + (rank + 1 in self.records)
@@ -123,6 +121,10 @@ class _Chosen:
         contains = self._findings.contains
         marks = _MARK * (len(contains) + 2)
         lines = text.split("\n")
+        if self._room.bytes_of(text) > most or max(map(len, lines)) > self._room.line:
+            # Before any cut: half a secret is not recognised as one.
+            text = self._room.redact(text)
+            lines = text.split("\n")
         if max(map(len, lines)) > self._room.line:
             text = "\n".join(excerpt(line, max(self._room.line - marks, 100), contains) for line in lines)
         piece, room = text, len(text)
@@ -214,7 +216,7 @@ def _patterns(findings: Findings, shapes: Sequence[Shape], room: Room, left: int
     chosen: list[Shape] = []
     left -= len("other patterns: 1000000 (of 1000000000 lines)\n")
     for shape in _round(order.severe, order.frequent, order.trouble, order.rare, order.new):
-        text = _pattern(shape, dated=dated)
+        text = _pattern(shape, room, dated=dated)
         size = room.bytes_of(text)
         if len(chosen) >= _MAX_PATTERNS or size > left:
             break
@@ -232,11 +234,17 @@ def _stands_out(shape: Shape, matched: int) -> bool:
     return shape.kin * _RARE <= matched or shape.rank > matched // 2
 
 
-def _pattern(shape: Shape, *, dated: bool) -> str:
+def _pattern(shape: Shape, room: Room, *, dated: bool) -> str:
     when = ""
     if shape.first is not None and shape.last is not None:
         when = f" first {clock_text(shape.first, dated=dated)} last {clock_text(shape.last, dated=dated)}"
-    return f"pattern: {shape.count}x {shape.level or 'none'}{when}: {shape.template}"
+    return f"pattern: {shape.count}x {shape.level or 'none'}{when}: {_safe(shape, room)}"
+
+
+def _safe(shape: Shape, room: Room) -> str:
+    """The template without the words that redaction would change: masked, a secret is not recognised as one."""
+    safe = set(masked(room.redact(shape.message)).split())
+    return " ".join(word if word in safe else "<*>" for word in shape.template.split()) or "<*>"
 
 
 def _others(shapes: Sequence[Shape], chosen: Sequence[Shape], findings: Findings) -> Iterator[str]:

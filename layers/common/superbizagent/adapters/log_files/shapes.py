@@ -14,9 +14,11 @@ from drain3.drain import Drain, LogCluster
 
 from superbizagent.domain.evidence import LogLevel
 
+MAX_MESSAGE: Final = 1_000
 MAX_WORDINGS: Final = 2_500
 MAX_TEMPLATES: Final = 800
 _MAX_COMPARISONS: Final = 8_000_000
+_MAX_TEMPLATE: Final = 200
 _MAX_SPLIT: Final = 5
 _RARE_SHARE: Final = 20
 
@@ -40,10 +42,20 @@ _SEVERITY: Final = {"FATAL": 3, "ERROR": 2, "WARN": 1}
 def masked(message: str) -> str:
     """The message with `<*>` for each number and identifier, bounded."""
     head = message[:300]
+    if len(message) > 300:
+        # Not half a word: it may be half a secret, which nobody would recognise.
+        head = head[: head.rfind(" ") if " " in head else 300]
     prelude = _PRELUDE.match(head)
     if prelude and prelude.end() < len(head):
         head = head[prelude.end() :]
-    return " ".join([_masked_word(word) for word in head.split()])[:200]
+    return _bounded(" ".join([_masked_word(word) for word in head.split()]))
+
+
+def _bounded(template: str) -> str:
+    if len(template) <= _MAX_TEMPLATE:
+        return template
+    cut = template.rfind(" ", 0, _MAX_TEMPLATE)
+    return template[: cut if cut > 0 else _MAX_TEMPLATE]
 
 
 # Most words come again and again; masking them one by one is several times faster than the line at once.
@@ -72,7 +84,8 @@ class Shape:
     last: int | None
     severity: int
     rank: int
-    example: str
+    example: str = ""
+    message: str = ""
     alarming: bool = False
     kin: int = 0
 
@@ -89,7 +102,7 @@ class Shape:
         self.severity = max(self.severity, other.severity)
         self.alarming = self.alarming or other.alarming
         if other.rank < self.rank:
-            self.rank, self.example = other.rank, other.example
+            self.rank, self.example, self.message = other.rank, other.example, other.message
 
 
 @dataclass(slots=True)
@@ -115,7 +128,7 @@ class _Template:
     def shapes(self) -> Iterator[Shape]:
         """The template as one shape, and apart from it the wordings that are rare in it."""
         if self.various is not None:
-            self.various.template = self.cluster.get_template()[:200]
+            self.various.template = _bounded(self.cluster.get_template())
             self.various.kin = self.various.count
             yield self.various
             return
@@ -132,7 +145,7 @@ class _Template:
         merged = common[-1]
         for shape in common[:-1]:
             merged.absorb(shape)
-        merged.template, merged.kin = self.cluster.get_template()[:200], merged.count
+        merged.template, merged.kin = _bounded(self.cluster.get_template()), merged.count
         yield merged
 
 
@@ -174,23 +187,24 @@ class Miner:
     def known(self, wording: str) -> Shape | None:
         return self._known.get(wording)
 
-    def add(self, wording: str, micros: int | None, rank: int, text: str, example: str) -> None:
-        """A message whose wording is not known yet; `wording` is masked."""
+    def add(self, wording: str, micros: int | None, rank: int, text: str) -> Shape | None:
+        """A message whose wording is not known yet; the caller fills in example and message of what is returned."""
         words = alarming(text)
         severity = _SEVERITY.get(self._level or "", int(words and self._level is None))
         template = self._template_of(wording, severe=words or severity > 0)
         if template is None:
             self.ungrouped += 1
-            return
+            return None
         if template.various is not None:
             template.various.seen(micros)
-            return
-        shape = Shape(self._level, wording, 1, micros, micros, severity, rank, example, words)
+            return None
+        shape = Shape(self._level, wording, 1, micros, micros, severity, rank, alarming=words)
         template.wordings[wording] = self._known[wording] = shape
         if len(self._known) > MAX_WORDINGS:
             most = max(self._templates.values(), key=lambda template: len(template.wordings))
             for forgotten in most.fold():
                 del self._known[forgotten]
+        return shape
 
     def _template_of(self, wording: str, *, severe: bool) -> _Template | None:
         drain = self._drain
@@ -219,8 +233,8 @@ class ContinuationLines:
     def __init__(self) -> None:
         self._known: dict[str, Shape] = {}
 
-    def add(self, line: str, micros: int | None, rank: int, record: str) -> Shape | None:
-        """The shape when it is new; its example is for the caller to fill in."""
+    def add(self, line: str, rank: int) -> Shape | None:
+        """The shape when it is new, for the caller to fill in its example."""
         wording = masked(line)
         shape = self._known.get(wording)
         if shape is not None:
@@ -229,7 +243,7 @@ class ContinuationLines:
         words = alarming(line)
         if len(self._known) >= MAX_WORDINGS * (2 if words else 1) // 2:
             return None
-        shape = self._known[wording] = Shape(None, wording, 1, micros, micros, int(words), rank, record, words)
+        shape = self._known[wording] = Shape(None, wording, 1, None, None, int(words), rank, alarming=words)
         return shape
 
     def shapes(self) -> Iterator[Shape]:

@@ -132,7 +132,8 @@ class LogFiles:
             raise EvidenceUnavailable(
                 "No file of this log source can be read: " + ("; ".join(listing.notes) or "it has none") + "."
             )
-        search = _Search(query, listing, self._sources[query.source].assumed_zone, self._seek_from)
+        zone = self._sources[query.source].assumed_zone
+        search = _Search(query, listing, zone, self._seek_from, self._room.redact)
         budget = ScanBudget(self._max_bytes, cancelled)
         search.run(budget)
         return evidence_of(search.report(budget), self._room)
@@ -150,7 +151,9 @@ def _range(listing: Listing) -> str:
 class _Search:
     """One query over one listing of files, run in a worker thread."""
 
-    def __init__(self, query: QueryLogs, listing: Listing, zone: tzinfo, seek_from: int) -> None:
+    def __init__(
+        self, query: QueryLogs, listing: Listing, zone: tzinfo, seek_from: int, redact: Callable[[str], str]
+    ) -> None:
         self._query = query
         self._listing = listing
         self._zone = zone
@@ -160,7 +163,7 @@ class _Search:
         self._levels = frozenset(query.levels)
         self._contains = tuple(text.casefold() for text in query.contains)
         self._excludes = tuple(text.casefold() for text in query.excludes)
-        self._findings = Findings(query.limit, query.contains)
+        self._findings = Findings(query.limit, query.contains, redact)
         self._scanned = 0
         self._continued = 0
         self._undated = 0
