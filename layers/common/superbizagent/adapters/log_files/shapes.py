@@ -5,6 +5,7 @@ lost"). So each template keeps its wordings, and one that is rare among them is 
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,7 @@ _MAX_COMPARISONS: Final = 8_000_000
 _MAX_TEMPLATE: Final = 200
 _MAX_SPLIT: Final = 5
 _RARE_SHARE: Final = 20
+_GAP: Final = 4
 
 _VARIABLE: Final = re.compile(
     r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
@@ -134,18 +136,15 @@ class _Template:
             return
         wordings = sorted(self.wordings.values(), key=lambda shape: shape.count)
         _count_kin(wordings)
-        total = wordings[-1].kin
-        rare = [shape for shape in wordings if shape.kin * _RARE_SHARE <= total]
-        apart = rare if len(rare) <= _MAX_SPLIT else []
+        apart = _apart(wordings)
         yield from apart
-        common = wordings[len(apart) :]
-        if len(common) == 1:
-            yield common[0]
-            return
+        ids = {id(shape) for shape in apart}
+        common = [shape for shape in wordings if id(shape) not in ids]
         merged = common[-1]
+        template = _merged_template([shape.template for shape in common])
         for shape in common[:-1]:
             merged.absorb(shape)
-        merged.template, merged.kin = _bounded(self.cluster.get_template()), merged.count
+        merged.template, merged.kin = template, merged.count
         yield merged
 
 
@@ -160,6 +159,51 @@ def _count_kin(wordings: Sequence[Shape]) -> None:
         for shape in wordings[at:end]:
             shape.kin = total
         at = end
+
+
+def _apart(wordings: Sequence[Shape]) -> list[Shape]:
+    """Of one template's wordings in order of their counts, the few that stand out; never the most frequent.
+
+    Either far rarer than the next one, or other in a word in which nearly all agree.
+    """
+    total = sum(shape.count for shape in wordings)
+    rarer = 0
+    for end in range(1, min(len(wordings), _MAX_SPLIT + 1)):
+        rarest, following = wordings[end - 1], wordings[end]
+        if rarest.kin * _RARE_SHARE <= total and rarest.count * _GAP <= following.count:
+            rarer = end
+    apart = {id(shape): shape for shape in wordings[:rarer]}
+    for shape in _otherwise(wordings[:-1], wordings, total):
+        if len(apart) >= _MAX_SPLIT:
+            break
+        apart.setdefault(id(shape), shape)
+    return list(apart.values())
+
+
+def _otherwise(candidates: Sequence[Shape], wordings: Sequence[Shape], total: int) -> Iterator[Shape]:
+    """Those with another word at a place where all but one in twenty lines have the same."""
+    masses: list[Counter[str]] = []
+    split = [shape.template.split() for shape in wordings]
+    for words, shape in zip(split, wordings, strict=True):
+        masses += [Counter() for _ in range(len(words) - len(masses))]
+        for place, word in enumerate(words):
+            masses[place][word] += shape.count
+    agreed = {
+        place: word
+        for place, mass in enumerate(masses)
+        for word, count in mass.most_common(1)
+        if (total - count) * _RARE_SHARE <= total
+    }
+    for shape, words in zip(candidates, split, strict=False):
+        odd = [masses[place][word] for place, word in enumerate(words) if agreed.get(place, word) != word]
+        if odd:
+            shape.kin = min(shape.kin, *odd)
+            yield shape
+
+
+def _merged_template(templates: Sequence[str]) -> str:
+    words = zip(*(template.split() for template in templates), strict=False)
+    return " ".join(alike[0] if len(set(alike)) == 1 else "<*>" for alike in words) or templates[0]
 
 
 class _CountingDrain(Drain):
