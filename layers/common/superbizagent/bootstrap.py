@@ -121,12 +121,17 @@ class Services:
     @cached_property
     def _sources(self) -> EvidenceSources:
         from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
-        from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room
+        from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
 
-        evidence = self._evidence_file
+        evidence, settings = self._evidence_file, read(RunSettings)
         logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
         return EvidenceSources(
-            logs=LogFiles(logs, room=Room(read(RunSettings).projection_bytes, redact=self._redact)),
+            logs=LogFiles(
+                logs,
+                room=Room(settings.projection_bytes, redact=self._redact),
+                # What was found in time is worth more than the collector's error that it took too long.
+                time=SearchTime(settings.tool_call_seconds * 0.8, self.clock),
+            ),
             knowledge=FullTextKnowledgeIndex(self.database),
             database=_business_database(evidence.database),
         )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from local.model_server.prompt import Observation as Shown
 from local.model_server.prompt import log_view
-from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room
+from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
@@ -271,6 +271,33 @@ async def test_whatever_the_lines_are_it_fits_and_counts_what_it_shows(
     assert coverage.shown + hidden == coverage.matched
     assert coverage.shown <= limit
     assert coverage.truncated or hidden == 0
+
+
+class _TickingClock(FakeClock):
+    """A second passes each time it is asked."""
+
+    def monotonic(self) -> float:
+        self.advance(1)
+        return super().monotonic()
+
+
+@pytest.mark.spec("DIAG-2", "GUARD-2")
+async def test_a_search_that_takes_too_long_returns_what_it_found_and_says_so(tmp_path: Path) -> None:
+    """Its time is over after four blocks of 64 KB; what follows was not looked at."""
+    lines = chatter(20_000)
+    lines[100] = rare = stamped(10, "FATAL [main] shop.Disk: quota exceeded")
+    (tmp_path / "app.log").write_text("\n".join(lines))
+    source = LogFileSource("x", (str(tmp_path / "app.log"),))
+    query = QueryLogs(source="app")
+
+    cut = await LogFiles({"app": source}, time=SearchTime(5, _TickingClock())).query_logs(query)
+    whole = await LogFiles({"app": source}, time=SearchTime(5, FakeClock())).query_logs(query)
+
+    assert cut.coverage.partial
+    assert 2_000 < (cut.coverage.scanned or 0) < 6_000
+    assert rare in cut.lines
+    assert cut.coverage.notes[0].startswith("stopped after 5 seconds and 262144 bytes of text near 2026-11-30T14:0")
+    assert (whole.coverage.scanned, whole.coverage.partial, whole.coverage.notes) == (20_000, False, ())
 
 
 async def test_a_room_too_small_for_anything_is_no_error(tmp_path: Path) -> None:

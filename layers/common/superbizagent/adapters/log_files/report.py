@@ -20,7 +20,10 @@ _LEVEL_ORDER: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "none
 
 @dataclass(frozen=True)
 class Report:
-    """A finished search. Instants are microseconds since 1970; `offsets` are seconds from UTC."""
+    """A finished search. Instants are microseconds since 1970; `offsets` are seconds from UTC.
+
+    `late_after` is the time in seconds that it was given, when that ended it.
+    """
 
     query: QueryLogs
     listing: Listing
@@ -31,7 +34,8 @@ class Report:
     offsets: frozenset[int]
     assumed: bool
     reached: int | None
-    max_bytes: int
+    read_bytes: int
+    late_after: float | None
     problems: tuple[tuple[FileSpan, ReadProblems], ...]
     gone: tuple[str, ...]
 
@@ -97,9 +101,10 @@ def _notes(report: Report) -> tuple[list[str], bool]:
     notes: list[str] = []
     partial = report.listing.unread > 0 or bool(report.gone) or report.exhausted
     if report.exhausted:
+        late = f"{report.late_after:g} seconds and " if report.late_after is not None else ""
         reached = f" near {iso(report.reached)}" if report.reached is not None else ""
         notes.append(
-            f"stopped after {report.max_bytes} bytes of text{reached}; later lines were not searched: "
+            f"stopped after {late}{report.read_bytes} bytes of text{reached}; later lines were not searched: "
             "ask for a shorter window"
         )
     notes += [*report.gone, *report.listing.notes]

@@ -233,7 +233,7 @@ class Miner:
 
     def add(self, wording: str, micros: int | None, rank: int, text: str) -> Shape | None:
         """A message whose wording is not known yet; the caller fills in example and message of what is returned."""
-        words = alarming(text)
+        words = alarming(text[:MAX_MESSAGE])
         severity = _SEVERITY.get(self._level or "", int(words and self._level is None))
         template = self._template_of(wording, severe=words or severity > 0)
         if template is None:
