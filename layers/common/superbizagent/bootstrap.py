@@ -124,7 +124,7 @@ class Services:
 
         evidence = self._evidence_file
         return EvidenceSources(
-            logs=_log_sources(evidence, self.clock, read(RunSettings).tool_call_seconds),
+            logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=FullTextKnowledgeIndex(self.database),
             database=_business_database(evidence.database),
         )
@@ -142,10 +142,16 @@ class Services:
         return SecretRedactor()
 
 
-def _log_sources(evidence: "EvidenceFile", clock: Clock, tool_call_seconds: float) -> LogSource:
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource
+def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
+    """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
 
-    files = LogFiles({name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()})
+    seconds = limits.tool_call_seconds * 0.8
+    files = LogFiles(
+        {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
+        room=Room(limits.projection_bytes, redact=redact),
+        time=SearchTime(seconds, clock),
+    )
     settings = evidence.cloudwatch_settings
     if settings is None:
         return files
@@ -158,8 +164,7 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, tool_call_seconds: floa
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
-        # Done before the tool call's own end, so that its search is stopped and its reason told.
-        timeout=tool_call_seconds * 0.85,
+        timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
