@@ -7,10 +7,12 @@ from enum import StrEnum
 from superbizagent.domain.absence import covers_absence, says_absent
 from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
-from superbizagent.domain.evidence_text import EvidenceText, evidence_text, text_of
+from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
+from superbizagent.domain.quantities import Dimension, Number
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
 
 _BOUNDS = 2
+_LONGEST_LIST = 20
 
 
 class Rule(StrEnum):
@@ -119,11 +121,13 @@ def _check_statement(prose: str, cited: Sequence[Observation]) -> Iterator[Rule]
     texts = [evidence_text(observation) for observation in cited]
     values = values_in(prose)
     if says_absent(prose, texts):
-        if not any(covers_absence(prose, observation) for observation in cited):
+        covering = [observation for observation in cited if covers_absence(prose, observation)]
+        if not covering:
             yield Rule.ABSENCE_NOT_COVERED
         elif sum(moment.hour is not None for moment in values.moments) == _BOUNDS:
             # The window in which something is absent lies inside the one searched; its bounds need not show.
             values = replace(values, moments=())
+        texts += [asked_text(observation) for observation in covering]
     yield from (finding.rule for finding in _check_values("", values, texts))
 
 
@@ -141,10 +145,38 @@ def _check_prose(part: str, prose: str, texts: Sequence[EvidenceText]) -> Iterat
 
 
 def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
-    """Each value occurs in one of `texts`; never half in one and half in another."""
+    """Each value occurs in one of `texts`, never half in one and half in another, or follows from those that do."""
     for value in _single(values):
-        if not any(text.shows(value) for text in texts):
+        if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
             yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
+    for compound in values.compounds:
+        if texts and any(text.misspells(compound) for text in texts) and not any(
+            compound in text.folded.casefold() for text in texts
+        ):
+            yield Finding(part, Rule.VALUE_NOT_FOUND)
+
+
+def _follows(value: Values, values: Values, texts: Sequence[EvidenceText]) -> bool:
+    """Whether a number counts what the same sentence lists, or is the percentage of two others that are shown."""
+    if len(value.numbers) != 1:
+        return False
+    (number,) = value.numbers
+    if number.unit is None:
+        listed = {len(set(values.identifiers)), len(set(values.quotations))}
+        return 1 < number.value <= _LONGEST_LIST and int(number.value) in listed and number.value % 1 == 0
+    if number.unit.dimension is not Dimension.RATIO:
+        return False
+    shown = [other for other in values.numbers if other.unit is None and _shown(other, texts)]
+    return any(
+        number.is_near(part.value * 100 / whole.value)
+        for part in shown
+        for whole in shown
+        if 0 < part.value < whole.value
+    )
+
+
+def _shown(number: Number, texts: Sequence[EvidenceText]) -> bool:
+    return any(text.shows(Values(numbers=(number,))) for text in texts)
 
 
 def _single(values: Values) -> Iterator[Values]:
@@ -156,3 +188,5 @@ def _single(values: Values) -> Iterator[Values]:
         yield Values(identifiers=(identifier,))
     for number in values.numbers:
         yield Values(numbers=(number,))
+    for first in values.status_classes:
+        yield Values(status_classes=(first,))
