@@ -1,6 +1,6 @@
 """EvidenceGuard: deterministic checks of a draft against the observations it cites (GUARD-1, GUARD-2)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -45,14 +45,15 @@ def check(draft: Draft, observations: Sequence[Observation], query: str) -> tupl
     by_id = {observation.evidence_id: observation for observation in observations}
     if not draft.claims:
         return (Finding("claims", Rule.NO_CLAIMS),)
+    sources = _log_sources(observations)
     findings = [
         Finding(f"claims[{index}]", rule)
         for index, claim in enumerate(draft.claims)
-        for rule in _check_claim(claim, by_id)
+        for rule in _check_claim(claim, by_id, sources)
     ]
     cited = {evidence_id for claim in draft.claims for evidence_id in claim.evidence_ids}
     observed = [by_id[evidence_id] for evidence_id in sorted(cited & by_id.keys())]
-    findings += [Finding("conclusion", rule) for rule in _check_statement(draft.conclusion or "", observed)]
+    findings += [Finding("conclusion", rule) for rule in _check_statement(draft.conclusion or "", observed, sources)]
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
     for part, prose in (("scope", [draft.scope]), ("limitations", draft.limitations)):
         for text in prose:
@@ -87,7 +88,13 @@ def _support(line: str, wanted: Values, quotes: Iterable[str]) -> int:
     return score + 2 * sum(bool(identifier_pattern(name).search(text.folded)) for name in wanted.identifiers)
 
 
-def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rule]:
+def _log_sources(observations: Sequence[Observation]) -> frozenset[str]:
+    """The names of the log sources that were asked, in lower case."""
+    asked = [observation.asked() or {} for observation in observations if observation.tool == ToolName.QUERY_LOGS]
+    return frozenset(str(arguments["source"]).casefold() for arguments in asked if arguments.get("source"))
+
+
+def _check_claim(claim: Claim, by_id: Mapping[str, Observation], sources: Collection[str]) -> Iterator[Rule]:
     if not claim.evidence_ids:
         yield Rule.NOTHING_CITED
         return
@@ -102,7 +109,7 @@ def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rul
     for quote in claim.quotes:
         if not any(text.holds(quote) for text in texts):
             yield Rule.QUOTE_NOT_FOUND
-    yield from _check_statement(claim.text, cited)
+    yield from _check_statement(claim.text, cited, sources)
 
 
 def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
@@ -116,12 +123,12 @@ def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
         yield Rule.EVIDENCE_NOT_READY
 
 
-def _check_statement(prose: str, cited: Sequence[Observation]) -> Iterator[Rule]:
+def _check_statement(prose: str, cited: Sequence[Observation], sources: Collection[str]) -> Iterator[Rule]:
     """A claim or conclusion: its values occur in what it cites, and what it says is absent was looked for."""
     texts = [evidence_text(observation) for observation in cited]
     values = values_in(prose)
     if says_absent(prose, texts):
-        covering = [observation for observation in cited if covers_absence(prose, observation)]
+        covering = [observation for observation in cited if covers_absence(prose, observation, sources)]
         if not covering:
             yield Rule.ABSENCE_NOT_COVERED
         elif sum(moment.hour is not None for moment in values.moments) == _BOUNDS:
@@ -150,8 +157,10 @@ def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> I
         if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
             yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
     for compound in values.compounds:
-        if texts and any(text.misspells(compound) for text in texts) and not any(
-            compound in text.folded.casefold() for text in texts
+        if (
+            texts
+            and any(text.misspells(compound) for text in texts)
+            and not any(compound in text.folded.casefold() for text in texts)
         ):
             yield Finding(part, Rule.VALUE_NOT_FOUND)
 

@@ -13,6 +13,8 @@ from superbizagent.domain.values import Moment, Number, Values, moments_in, norm
 
 _RECORDS = "records:"
 _LOCAL_ZONE = re.compile(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
+# Where a line's end is more than wrapping: after a sentence, and before a list's item or a heading.
+_PARAGRAPH = re.compile(r"(?<=[.。!?！？:：;；|])\s*\n|\n(?=\s*(?:[-*+#>|]|[0-9]{1,2}[.)]\s))")
 _DOCUMENT = re.compile(r"^document \S+: ", re.MULTILINE)
 
 
@@ -55,6 +57,10 @@ class EvidenceText:
     def _shows_number(self, number: Number) -> bool:
         if any(number.agrees_with(other) for other in self.numbers):
             return True
+        if number.unit is None and any(
+            moment.day is not None and moment.day.year == number.value for moment in self.moments
+        ):
+            return True
         return bool(number.parts) and all(self._shows_number(part) for part in number.parts)
 
     def _shows_class(self, first: int) -> bool:
@@ -63,6 +69,7 @@ class EvidenceText:
         return any(number.unit is None and number.value // 100 == first for number in self.numbers)
 
 
+@lru_cache(maxsize=64)
 def evidence_text(observation: Observation) -> EvidenceText:
     """What an observation says: its records and counts, its window, and the names of its documents."""
     parts = [observation.title, observation.projection]
@@ -128,4 +135,5 @@ def _passages(text: str) -> list[str]:
         line_end = len(text) if line_end < 0 else line_end
         pieces += [text[begin : heading.start()], text[heading.start() : line_end]]
         begin = line_end
-    return [*pieces, text[begin:]]
+    pieces.append(text[begin:])
+    return [part for piece in pieces for part in _PARAGRAPH.split(piece)]

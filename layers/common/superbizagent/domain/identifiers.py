@@ -13,8 +13,38 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHOUTED = re.compile(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
 _COMPOUND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+", re.IGNORECASE)
 _COMMON = frozenset(
-    "k8s utf-8 utf8 utf-16 ipv4 ipv6 base64 md5 sha-1 sha1 sha-256 sha256 oauth2 http/1.1 http/2 http2 p2p 24/7"
-    " i/o read/write and/or client/server tcp/ip ci/cd n/a e.g i.e a.m p.m etc.".split()
+    [
+        "k8s",
+        "utf-8",
+        "utf8",
+        "utf-16",
+        "ipv4",
+        "ipv6",
+        "base64",
+        "md5",
+        "sha-1",
+        "sha1",
+        "sha-256",
+        "sha256",
+        "oauth2",
+        "http/1.1",
+        "http/2",
+        "http2",
+        "p2p",
+        "24/7",
+        "i/o",
+        "read/write",
+        "and/or",
+        "client/server",
+        "tcp/ip",
+        "ci/cd",
+        "n/a",
+        "e.g",
+        "i.e",
+        "a.m",
+        "p.m",
+        "etc.",
+    ]
 )
 STATUS_CLASS = re.compile(r"(?<![A-Za-z0-9_])([1-5])xx(?![A-Za-z0-9_])", re.IGNORECASE)
 
@@ -25,6 +55,8 @@ def take_identifiers(text: str) -> tuple[str, tuple[str, ...]]:
 
     def take(match: re.Match[str]) -> str:
         token = match.group().rstrip(".:/-*#@$").lstrip(".")
+        if token.lower() in _COMMON:
+            return " "
         if not is_identifier(token):
             return match.group()
         found.append(token)
@@ -34,7 +66,7 @@ def take_identifiers(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_identifier(token: str) -> bool:
-    if len(token) < 2 or _QUANTITY.fullmatch(token) or token.lower() in _COMMON:
+    if len(token) < 2 or _QUANTITY.fullmatch(token):
         return False
     letters = any(character.isalpha() for character in token)
     digits = any(character.isdigit() for character in token)
@@ -52,7 +84,7 @@ def _is_name(token: str) -> bool:
     """Whether letters alone look like a name: a path, a dotted or camel-case or capital one."""
     if token.startswith("/") or token.count("/") > 1 or _SHOUTED.fullmatch(token):
         return True
-    if re.search(r"[a-z]{2}[.:][a-z]{2}|[a-z][.:][a-z]{3}", token, re.IGNORECASE):
+    if re.search(r"[a-z]{2}\.[a-z]|[a-z]\.[a-z]{3}|[a-z]{3}:[a-z]{3}", token, re.IGNORECASE):
         return True
     return len(token) >= 8 and _CAMEL.fullmatch(token) is not None
 

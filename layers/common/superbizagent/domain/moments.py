@@ -14,7 +14,7 @@ class Moment:
     """A date, a time of day, or both, as precisely as it was written. `offset` only where one was given.
 
     `month_day` is a date without its year, as syslog and people write it; `day` is None then.
-    `other_offset` is the second meaning of an ambiguous zone name (CST).
+    `other_offset` is the second meaning of an ambiguous zone name (CST); `month` a year's month without a day.
     """
 
     day: date | None = None
@@ -26,6 +26,7 @@ class Moment:
     month_day: tuple[int, int] | None = None
     rounding: Rounding = Rounding.EXACT
     other_offset: timedelta | None = None
+    month: tuple[int, int] | None = None
 
     def agrees_with(self, evidence: "Moment") -> bool:
         """Whether `evidence` shows this moment, at the precision this one is written in."""
@@ -36,6 +37,10 @@ class Moment:
         return self.day is not None or self.month_day is not None
 
     def _shown_by(self, other: "Moment") -> bool:
+        if self.month is not None:
+            return other.month == self.month or (
+                other.day is not None and (other.day.year, other.day.month) == self.month
+            )
         if self.dated and not self._same_day(other):
             # A time without a date in the evidence may still show a time; it never shows a date.
             return False
@@ -100,7 +105,9 @@ class Moment:
         # Without a date any day will do, and only the time of day is kept.
         day = self.day or date(2000, *(self.month_day or (6, 15)))
         seconds = min(self.second or 0, 59)
-        there = datetime(day.year, day.month, day.day, self.hour, self.minute or 0, seconds, tzinfo=timezone(self.offset))
+        there = datetime(
+            day.year, day.month, day.day, self.hour, self.minute or 0, seconds, tzinfo=timezone(self.offset)
+        )
         try:
             here = there.astimezone(timezone(offset))
         except OverflowError:
@@ -129,7 +136,9 @@ _ZONE_HOURS = {
 }  # fmt: skip
 _EIGHT = r"北京时间|北京時間|中国时间|中國時間|上海时间|东八区|東八區|(?:Beijing|China|Shanghai|Singapore)(?:\s(?:Standard\s)?time)|Asia/Shanghai"
 _UTC_WORDS = r"协调世界时|世界标准时间|世界时|Coordinated\sUniversal\sTime"
-_NAMED_ZONE = rf"(?:{_EIGHT}|{_UTC_WORDS}|(?:{'|'.join(name for name in _ZONE_HOURS if len(name) > 1)})(?![A-Za-z0-9_/]))"
+_NAMED_ZONE = (
+    rf"(?:{_EIGHT}|{_UTC_WORDS}|(?:{'|'.join(name for name in _ZONE_HOURS if len(name) > 1)})(?![A-Za-z0-9_/]))"
+)
 _UTC_OFFSET = r"(?:UTC|GMT)\s?[+-]\s?[0-9]{1,2}(?::?[0-9]{2})?(?![0-9])"
 # A minus after hours and minutes alone is a range (14:00-14:30); after seconds or an ISO T it is an offset.
 _MINUS = r"\s?-(?:0[0-9]|1[0-2]):?(?:00|30)(?![0-9A-Za-z:])"
@@ -137,7 +146,8 @@ _OFFSET = (
     rf"\s?\(?\s?(?:in\s|the\s)?(?:{_UTC_OFFSET}|{_NAMED_ZONE})\s?\)?|\s?Z(?![A-Za-z0-9_])"
     r"|\s?\(?\s?\+(?:0[0-9]|1[0-4]):?(?:00|15|30|45)(?![0-9A-Za-z:])\s?\)?"
 )
-_ZONE_BEFORE = re.compile(rf"(?P<zone>{_UTC_OFFSET}|{_NAMED_ZONE})\s?[:,]?\s*$", re.IGNORECASE)
+# Not the zone of an earlier time: 22:15 CST 14:15.
+_ZONE_BEFORE = re.compile(rf"(?<![0-9])(?<![0-9]\s)(?P<zone>{_UTC_OFFSET}|{_NAMED_ZONE})\s?:?\s*$", re.IGNORECASE)
 _PERIOD = r"凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上|今早|今晚|夜里|夜间"
 
 
@@ -152,21 +162,20 @@ def _clock(minus: str) -> str:
 
 _CLOCK = _clock(rf"(?(second){_MINUS}|(?!))")
 _ISO_CLOCK = _clock(rf"(?(second){_MINUS}|(?(t){_MINUS}|(?!)))")
-_HALF_DAY_CLOCK = (
-    rf"(?P<hour>1[0-2]|0?[1-9])\s?(?P<half>[ap])(?:\.m\.?|m)(?![A-Za-z0-9_])(?P<offset>{_OFFSET})?"
-)
+_HALF_DAY_CLOCK = rf"(?P<hour>1[0-2]|0?[1-9])\s?(?P<half>[ap])(?:\.m\.?|m)(?![A-Za-z0-9_])(?P<offset>{_OFFSET})?"
 _CJK_CLOCK = (
     rf"(?P<period>{_PERIOD})?\s?(?P<hour>[01]?[0-9]|2[0-3])\s?[点點时時]"
     r"(?:(?P<minute>[0-5]?[0-9])(?!点|點)分?(?:(?P<second>[0-5]?[0-9])秒)?|(?P<mark>半|整|钟|鐘)"
-    # An hour alone has to look like one: 3点 may be three points.
-    r"|(?(period)|(?=左右|多|前|后|後|至|到|起|之|开始|開始|-|–|~)))"
+    # 3点原因 are three points.
+    r"|(?(period)|(?!\s?[0-9原建问意变不区要结理说内])))"
     rf"(?P<offset>{_OFFSET})?"
 )
-_BEFORE = r"(?<![A-Za-z0-9_.:])"
+_BEFORE = r"(?<![A-Za-z0-9_.:+])"
 _ISO_DAY = r"(?P<y>[12][0-9]{3})[-/年.](?P<m>[01]?[0-9])[-/月.](?P<d>[0-3]?[0-9])"
 _CJK_DAY = r"(?P<m>[01]?[0-9])月(?P<d>[0-3]?[0-9])[日号號]"
 _DAY_OF_MONTH = r"(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<y>[12][0-9]{3})(?![0-9A-Za-z])"
+_YEAR_OF_MONTH = r"(?P<my>[12][0-9]{3})"
 _AND_CLOCK = r"(?:,?\s?(?:at\s|around\s|about\s)?" + _CLOCK + ")?"
 _MOMENTS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -177,19 +186,34 @@ _MOMENTS = tuple(
         _BEFORE + _CJK_DAY + r"\s*" + _CLOCK,
         _BEFORE + _CJK_DAY + r"\s*" + _CJK_CLOCK,
         _BEFORE + _CJK_DAY,
-        _BEFORE + _DAY_OF_MONTH + r"(?:\sof\s|[\s/-])" + _MONTH + r"(?:,?[\s/-]|:)" + _YEAR + r"(?:[,:]?\s?" + _CLOCK + ")?",
+        _BEFORE
+        + _DAY_OF_MONTH
+        + r"(?:\sof\s|[\s/-])"
+        + _MONTH
+        + r"(?:,?[\s/-]|:)"
+        + _YEAR
+        + r"(?:[,:]?\s?"
+        + _CLOCK
+        + ")?",
         _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r"(?:,?\s" + _YEAR + r")" + _AND_CLOCK,
         _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r",?\s(?:at\s)?" + _CLOCK + r"(?:\s" + _YEAR + ")?",
         _BEFORE + _MONTH + r"\s" + _DAY_OF_MONTH + r"(?![0-9A-Za-z]|[.:][0-9])",
         _BEFORE + _DAY_OF_MONTH + r"(?:\sof)?\s" + _MONTH,
         _BEFORE + r"(?P<m>0?[1-9]|1[0-2])/(?P<d>0?[1-9]|[12][0-9]|3[01])/" + _YEAR,
         _BEFORE + r"(?P<d>[12][0-9]|3[01])/(?P<m>0?[1-9]|1[0-2])/" + _YEAR,
+        r"(?<=on\s)(?P<m>0?[1-9]|1[0-2])/(?P<d>0?[1-9]|[12][0-9]|3[01])(?![0-9/])",
+        _BEFORE + _YEAR_OF_MONTH + r"年(?P<m>1[0-2]|0?[1-9])月",
+        _BEFORE + _MONTH + r",?\s" + _YEAR_OF_MONTH + r"(?![0-9A-Za-z])",
+        r"(?m:^)(?P<yy>[0-9]{2})(?P<m>0[1-9]|1[0-2])(?P<d>[0-3][0-9])\s(?P<hour>[01][0-9]|2[0-3])(?P<minute>[0-5][0-9])"
+        r"(?P<second>[0-5][0-9])(?=\s)",
         _BEFORE + _CLOCK,
         _BEFORE + _HALF_DAY_CLOCK,
         _BEFORE + _CJK_CLOCK,
     )
 )
-_ZONE_WORDS = re.compile(rf"{_UTC_OFFSET}|(?<![0-9A-Za-z+-])[+-](?:0[0-9]|1[0-4]):(?:00|15|30|45)(?![0-9A-Za-z:])", re.I)
+_ZONE_WORDS = re.compile(
+    rf"{_UTC_OFFSET}|(?<![0-9A-Za-z+-])[+-](?:0[0-9]|1[0-4]):(?:00|15|30|45)(?![0-9A-Za-z:])", re.I
+)
 _RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|until|till|through|至|到|和|与|與)\s?", re.IGNORECASE)
 
 
@@ -258,6 +282,8 @@ def _moment(match: re.Match[str], text: str) -> Moment | None:
     except ValueError:
         return None
     rounding = rounding_of(text, match.start(), match.end())
+    if groups.get("my"):
+        return Moment(month=(int(groups["my"]), _month(groups)))
     if not groups.get("hour"):
         return Moment(day=day, month_day=month_day)
     minute = "30" if groups.get("mark") == "半" else "0" if groups.get("mark") == "整" else groups.get("minute")
@@ -291,10 +317,16 @@ def _day(groups: dict[str, str]) -> tuple[date | None, tuple[int, int] | None]:
     """The date, or only its month and day where no year is written; raises ValueError for no such day."""
     if not groups.get("d"):
         return None, None
-    month = int(groups["m"]) if groups.get("m") else _MONTHS[groups["month"][:3].lower()]
+    month = _month(groups)
+    if groups.get("yy"):
+        return date(2000 + int(groups["yy"]), month, int(groups["d"])), None
     # A leap year, so that 29 February is one of the days.
     found = date(int(groups.get("y") or 2000), month, int(groups["d"]))
     return (found, None) if groups.get("y") else (None, (found.month, found.day))
+
+
+def _month(groups: dict[str, str]) -> int:
+    return int(groups["m"]) if groups.get("m") else _MONTHS[groups["month"][:3].lower()]
 
 
 def _offset(text: str | None) -> timedelta | None:

@@ -3,17 +3,34 @@
 import re
 from decimal import Decimal
 
-_ONES = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-    " eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _VALUES = {
     **{word: value for value, word in enumerate(_ONES, start=1)},
     **{word: value for value, word in zip(range(20, 100, 10), _TENS, strict=True)},
 }
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
-_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth".split()
+_ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 _WORD = "|".join((*_VALUES, *_SCALES))
 _ENGLISH = re.compile(
     rf"(?<![A-Za-z0-9_-])(?P<only>(?:only|exactly|just)\s)?(?P<words>(?:an?\s(?=hundred|thousand|million))?"
@@ -35,6 +52,7 @@ _ENGLISH_PHRASES = tuple(
         (r"\b([0-9]+)\sand\sa\shalf\b", r"\1.5"),
         (r"\bhalf\spast\s([0-9]{1,2})\b(?!:)", r"\1:30"),
         (r"\b(?:a\s)?quarter\spast\s([0-9]{1,2})\b(?!:)", r"\1:15"),
+        (r"(?<![A-Za-z0-9])([01]?[0-9]|2[0-3])h([0-5][0-9])(?![A-Za-z0-9])", r"\1:\2"),
         (r"\b(?:a\s)?dozen\b", "12"),
         (r"\b(?:minus|negative)\s(?=[0-9])", "-"),
         (r"\b([0-9]{1,2})\so['’]clock\b", r"\1:00"),
@@ -117,7 +135,7 @@ def _english_value(words: list[str]) -> int | None:
             current, last = max(current, 1) * 100, 100
         elif word in _SCALES:
             total, current, last = total + max(current, 1) * _SCALES[word], 0, 1_000
-        elif (value := _VALUES[word]) >= last or (last < 20 and current % 100):
+        elif (value := _VALUES[word]) >= last:
             # "two three" is no number.
             return None
         else:
@@ -143,7 +161,14 @@ def _counts(run: str, before: str, after: str) -> bool:
     """Whether a run of numeral characters is meant as a number here."""
     if before.endswith(("第", "百分之 ")):
         return True
-    if before.endswith(("周", "星期", "几", "数", "若干", "同", "统")) or after[:1] in ("几", "些", "般", "直", "旦", "致"):
+    if before.endswith(("周", "星期", "几", "数", "若干", "同", "统")) or after[:1] in (
+        "几",
+        "些",
+        "般",
+        "直",
+        "旦",
+        "致",
+    ):
         return False
     if run == "十" and after[:1] == "分" and after[1:2] != "钟":
         return False
@@ -152,7 +177,9 @@ def _counts(run: str, before: str, after: str) -> bool:
     if before[-1:].isdigit():
         # 3万: read with its digits.
         return False
-    return len(run) > 1 or after[:1] in _MEASURES or after[:1] in ("成", "%") or after.startswith(("个", " 个"))
+    if len(run) == 1 and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅")) and not after[:1].isalnum():
+        return True
+    return len(run) > 1 or after[:1] in _MEASURES or after[:1] in ("成", "%")
 
 
 def _counts_one(run: str, before: str, after: str) -> bool:
@@ -163,7 +190,7 @@ def _counts_one(run: str, before: str, after: str) -> bool:
         return run == "零" or before.endswith(("晨", "午", "上", "夜", "间"))
     if run == "零":
         return False
-    return after[:1] == "刻" or before.endswith(("仅", "只", "只有", "共", "唯")) and after[:1] in _MEASURES
+    return after[:1] == "刻" or (before.endswith(("仅", "只", "只有", "共", "唯")) and after[:1] in _MEASURES)
 
 
 def _chinese_value(run: str) -> Decimal | None:
@@ -188,8 +215,10 @@ def _chinese_value(run: str) -> Decimal | None:
             section += (1 if digit is None or (digit == 0 and unit == 10) else digit) * unit
             digit = None
         else:
-            total = (total + section + (digit or 0)) * _MYRIADS[character] if character in "亿億" else (
-                total + (section + (digit or 0)) * _MYRIADS[character]
+            total = (
+                (total + section + (digit or 0)) * _MYRIADS[character]
+                if character in "亿億"
+                else (total + (section + (digit or 0)) * _MYRIADS[character])
             )
             section, digit, unit = 0, None, _MYRIADS[character]
     # 三百二 is 320.

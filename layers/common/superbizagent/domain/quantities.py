@@ -44,6 +44,8 @@ class Number:
     rounding: Rounding = Rounding.EXACT
     step: Decimal = Decimal(1)
     parts: "tuple[Number, ...]" = ()
+    naming: bool = False
+    """Part of a name (ORD-104952): one may call it by its number, but there is nothing near it."""
 
     def agrees_with(self, evidence: "Number") -> bool:
         """Whether `evidence` shows this number, in its own unit and rounded as it says."""
@@ -60,6 +62,8 @@ class Number:
                 yield from ((a, evidence.value * b) for a in mine.factors for b in theirs.factors)
             return
         if theirs is not None and theirs.dimension is Dimension.RATIO:
+            return
+        if evidence.naming and self.rounding is not Rounding.EXACT:
             return
         yield Decimal(1), evidence.value
         if mine is not None and mine.dimension is Dimension.RATIO:
@@ -101,7 +105,7 @@ _UNITS = (
     (r"(?i:gib|gibibytes?)|(?<=[0-9])Gi", _unit(Dimension.SIZE, "1073741824")),
     (r"(?i:tb|terabytes?)|(?<=[0-9])T", _unit(Dimension.SIZE, "1000000000000", "1099511627776")),
     (r"%|(?i:percent|per\scent|pct)|个?百分点", _unit(Dimension.RATIO, "0.01")),
-    (r"¢|(?i:cents?)", _unit(Dimension.MONEY, "0.01")),
+    (r"¢|(?i:cents?)|美分|分钱", _unit(Dimension.MONEY, "0.01")),
     (r"€|\$|£|¥|(?i:eur|euros?|usd|dollars?|cny|rmb|yuan)|元|美元|欧元", _unit(Dimension.MONEY, "1")),
 )
 _FIELD_UNITS = {
@@ -153,10 +157,9 @@ _NUMBER = re.compile(
     r"(?P<ordinal>(?:st|nd|rd|th)(?![A-Za-z]))?"
     rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
 )
-_UNIT = tuple(
-    (re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS
-)
+_UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
 _LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
+_NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
 _BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
 _RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
 
@@ -182,6 +185,8 @@ def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
 def claimed_numbers(text: str) -> tuple[Number, ...]:
     """The numbers that a claim states; those of one duration (1 min 30 s) together."""
     places = [place for match in _NUMBER.finditer(text) if (place := _place(text, match, whole=False)) is not None]
+    # White space inside a claim's number groups its digits; only evidence may have meant two numbers.
+    places = [replace(place, number=replace(place.number, parts=())) for place in places]
     return tuple(_joined(text, _with_shared_units(text, places)))
 
 
@@ -193,7 +198,8 @@ def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
     rounding = suffix or rounding_of(text, match.start(), end)
     if rounding is Rounding.EXACT and unit is not None:
         rounding = rounding_of(text, match.start(), match.end())
-    return _Place(match.start(), end, replace(number, rounding=rounding))
+    naming = bool(_NAME_BEFORE.search(text, max(match.start() - 2, 0), match.start()))
+    return _Place(match.start(), end, replace(number, rounding=rounding, naming=naming))
 
 
 def _unit_after(text: str, at: int) -> tuple[Unit | None, int, Rounding | None]:

@@ -61,9 +61,11 @@ def _cuts(record: str, at: int) -> bool:
     before, after = record[at - 1], record[at]
     if _ascii_word(before) and _ascii_word(after):
         return True
-    return bool(re.fullmatch(r"[0-9][.,][0-9]", around[1:4])) or (
-        before.isdigit() and bool(re.match(r"[.,][0-9]", record[at : at + 2]))
-    ) or (after.isdigit() and bool(re.search(r"[0-9][.,]$", record[max(at - 2, 0) : at])))
+    return (
+        bool(re.fullmatch(r"[0-9][.,][0-9]", around[1:4]))
+        or (before.isdigit() and bool(re.match(r"[.,][0-9]", record[at : at + 2])))
+        or (after.isdigit() and bool(re.search(r"[0-9][.,]$", record[max(at - 2, 0) : at])))
+    )
 
 
 def _ascii_word(character: str) -> bool:

@@ -14,7 +14,6 @@ from superbizagent.domain.identifiers import (
     STATUS_CLASS,
     compounds,
     identifier_pattern,
-    is_identifier,
     take_identifiers,
 )
 from superbizagent.domain.moments import Moment, take_moments
