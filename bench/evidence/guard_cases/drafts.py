@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 
 from bench.evidence.guard_cases import facts
 from bench.evidence.guard_cases.observed import Observed, records_of
@@ -215,7 +216,7 @@ class Drafts:
             return f"{at:%d}" not in facts.days(observation)
         about = re.search(r"about|约|左右", case.wording)
         precise = bool(
-            re.search(r"second|秒|iso|month name, short|date 月日|UTC\+8|（北京|New York|zone$", case.wording)
+            re.search(r"second|秒|iso|month name, short|date 月日|UTC\+8|（北京|New York|zone iso", case.wording)
         )
         for zone in (UTC, timezone(timedelta(hours=8))):
             here = at.astimezone(zone)
@@ -312,13 +313,11 @@ class Drafts:
         known = [fact for name, o in self._ready.items() for fact in facts.phrase_facts(name, o)]
         for marks in QUOTES[language]:
             for fact in self._some(known, 3):
-                sentence = self._sentence("quotation", language)
-                yield self._quotation(
-                    fact, language, f"marks {marks}", lambda t, s=sentence, m=marks: (s.format(m.format(t)), ())
-                )  # type: ignore[misc]
+                sentence = self._sentence("quotation", language).replace("{}", marks)
+                yield self._quotation(fact, language, f"marks {marks}", partial(_inside, sentence))
         for fact in self._some(known, 4):
             text = "The log says so." if language == "en" else "日志已有说明。"
-            yield self._quotation(fact, language, "field quotes", lambda t, text=text: (text, (t,)))  # type: ignore[misc]
+            yield self._quotation(fact, language, "field quotes", partial(_beside, text))
 
     def _quotation(
         self, fact: facts.TextFact, language: str, wording: str, spell: Callable[[str], tuple[str, tuple[str, ...]]]
@@ -353,7 +352,9 @@ class Drafts:
         records = records_of(self._observation(fact.where))
         if len(records) > 1:
             index = self._dice.randrange(len(records) - 1)
-            yield "quotation: stitched", f"{records[index][-25:]} {records[index + 1][:25]}"
+            seam = f"{records[index][-25:]} {records[index + 1][:25]}"
+            if not re.search(r"[\"“”「」『』`'《》]", seam):
+                yield "quotation: stitched", seam
 
     # Citations --------------------------------------------------------------------------------------
 
@@ -386,3 +387,11 @@ def _shape(text: str) -> str:
 def _part_of(text: str, word: str) -> bool:
     """Whether it is the whole of a word up to or from a colon, dot or slash: a host of an address, a class of a path."""
     return bool(re.search(rf"(?:^|[.:/@$]){re.escape(text)}(?:$|[.:/@$])", word))
+
+
+def _inside(sentence: str, quotation: str) -> tuple[str, tuple[str, ...]]:
+    return sentence.format(quotation), ()
+
+
+def _beside(text: str, quotation: str) -> tuple[str, tuple[str, ...]]:
+    return text, (quotation,)

@@ -14,8 +14,8 @@ _UNITS_OF_FIELDS = {"amount_cents": "cents", "pending_percent": "%", "wait_ms": 
 _MEASURED = re.compile(r"(?<![\w.:-])([0-9]+(?:\.[0-9]+)?) ?(ms|s|%)(?![A-Za-z0-9])")
 _SIZE = re.compile(r"\bsize ([0-9]{4,})\b")
 _IDS = re.compile(
-    r"\b(?:ORD|PAY|RSV|SKU|CHG|DEP|CUS)-[0-9]+\b|\bblk_-?[0-9]+\b|\breq-[0-9a-f-]{36}\b|\bappattempt_[0-9_]+\b"
-    r"|\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?\b|\b[a-z]+(?:\.[a-z_]+){1,4}\b|\b(?:[A-Z][a-z]+){2,}\b|/[a-z]+(?:/[a-z.0-9]+)+"
+    r"(?<![\w-])(?:(?:ORD|PAY|RSV|SKU|CHG|DEP|CUS)-[0-9]+\b|\bblk_-?[0-9]+\b|\breq-[0-9a-f-]{36}\b|\bappattempt_[0-9_]+\b"
+    r"|\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?\b|\b[a-z]+(?:\.[a-z_]+){1,4}\b|\b(?:[A-Z][a-z]+){2,}\b|/[a-z]+(?:/[a-z.0-9]+)+)(?![\w-])"
 )
 _STAMP = re.compile(r"([0-9]{4})[-/]([0-9]{2})[-/]([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?(Z?)")
 _COUNT = re.compile(r"^(?:pattern: ([0-9]+)x|lines scanned: ([0-9]+); matched: ([0-9]+)|levels: (.*))", re.MULTILINE)

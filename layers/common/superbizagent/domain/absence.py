@@ -18,7 +18,7 @@ _ABSENCE = re.compile(
     r"|(?:do|does|did)\s+not\s+(?:occur|appear|happen|show|contain|exist|include|have|see|find|log|record|report)"
     r"|(?:is|are|was|were|has|have)\s+not\s+(?:been\s+)?(?:seen|found|logged|recorded|observed|present|reported|any)"
     r"|(?:could|can)\s*not\s+(?:be\s+)?(?:found|find|seen|see))\b"
-    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|零)[\u4e00-\u9fff]{0,4}"
+    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|零(?![点點时時下售部])|零(?=点错))[\u4e00-\u9fff]{0,4}"
     r"|(?:没|沒|未|从未|從未)(?:曾)?(?:再)?(?:发现|發現|出现|出現|记录|記錄|发生|發生|产生|產生|观察到|觀察到|检测到|檢測到|检出|看到|找到|收到|报|報|有)"
     r"[\u4e00-\u9fff]{0,4}"
     r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"

@@ -8,6 +8,7 @@ from superbizagent.domain.absence import covers_absence, says_absent
 from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
+from superbizagent.domain.identifiers import occurs
 from superbizagent.domain.quantities import Dimension, Number
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
 
@@ -156,12 +157,8 @@ def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> I
     for value in _single(values):
         if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
             yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
-    for compound in values.compounds:
-        if (
-            texts
-            and any(text.misspells(compound) for text in texts)
-            and not any(compound in text.folded.casefold() for text in texts)
-        ):
+    for word in values.words:
+        if any(text.misspells(word) for text in texts) and not any(occurs(word, text.folded) for text in texts):
             yield Finding(part, Rule.VALUE_NOT_FOUND)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 from functools import cached_property, lru_cache
 
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
-from superbizagent.domain.identifiers import compounds, misspells, occurs
+from superbizagent.domain.identifiers import misspells, names_in, occurs
 from superbizagent.domain.quotations import holds
 from superbizagent.domain.values import Moment, Number, Values, moments_in, normalise, numbers_in
 
@@ -46,20 +46,16 @@ class EvidenceText:
             return holds(self.folded, quotation)
         return any(holds(record, quotation) for record in self.records)
 
-    def misspells(self, compound: str) -> bool:
-        """Whether a hyphenated word looks like a name of this text that was not copied letter by letter."""
-        return misspells(compound, self._compounds)
+    def misspells(self, word: str) -> bool:
+        """Whether a word looks like a name of this text that was not copied letter by letter."""
+        return misspells(word, self._names)
 
     @cached_property
-    def _compounds(self) -> frozenset[str]:
-        return compounds(self.folded)
+    def _names(self) -> frozenset[str]:
+        return names_in(self.folded)
 
     def _shows_number(self, number: Number) -> bool:
         if any(number.agrees_with(other) for other in self.numbers):
-            return True
-        if number.unit is None and any(
-            moment.day is not None and moment.day.year == number.value for moment in self.moments
-        ):
             return True
         return bool(number.parts) and all(self._shows_number(part) for part in number.parts)
 

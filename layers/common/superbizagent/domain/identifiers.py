@@ -12,9 +12,14 @@ _CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[a-z]+(?:[A-Z][a-z0-9]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHOUTED = re.compile(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
 _COMPOUND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+", re.IGNORECASE)
+_LONG_WORD = re.compile(rf"{_COMPOUND.pattern}|(?<![A-Za-z0-9_.-])[A-Za-z]{{8,}}(?![A-Za-z0-9_.-])", re.IGNORECASE)
+_LONG_CAMEL = re.compile(r"(?<![A-Za-z0-9_])(?:[A-Z]+[a-z]+){2,}(?![A-Za-z0-9_])")
 _COMMON = frozenset(
     [
-        "k8s",
+        "github",
+    "gitlab",
+    "devops",
+    "k8s",
         "utf-8",
         "utf8",
         "utf-16",
@@ -86,7 +91,7 @@ def _is_name(token: str) -> bool:
         return True
     if re.search(r"[a-z]{2}\.[a-z]|[a-z]\.[a-z]{3}|[a-z]{3}:[a-z]{3}", token, re.IGNORECASE):
         return True
-    return len(token) >= 8 and _CAMEL.fullmatch(token) is not None
+    return len(token) >= 6 and _CAMEL.fullmatch(token) is not None
 
 
 def identifier_pattern(identifier: str) -> re.Pattern[str]:
@@ -102,8 +107,7 @@ def identifier_pattern(identifier: str) -> re.Pattern[str]:
     before = r"(?<![A-Za-z0-9_])"
     if identifier[0].isdigit():
         before += r"(?<![0-9][.-])"
-    if joined:
-        before += r"(?<![A-Za-z0-9]-)"
+    before += r"(?<![A-Za-z0-9]-)"
     return re.compile(rf"{before}{body}{after}", re.IGNORECASE)
 
 
@@ -119,16 +123,25 @@ def occurs(identifier: str, text: str) -> bool:
     return len(parts) > 1 and all(parts) and all(is_identifier(part) and occurs(part, text) for part in parts)
 
 
-def compounds(text: str) -> frozenset[str]:
-    """Hyphenated words, in lower case: names such as release-bot cannot be told from words such as time-out."""
-    return frozenset(match.group().lower() for match in _COMPOUND.finditer(text))
+def long_words(text: str) -> tuple[str, ...]:
+    """Hyphenated and long words, in lower case: names such as release-bot cannot be told from such as time-out."""
+    return tuple(dict.fromkeys(match.group().lower() for match in _LONG_WORD.finditer(text)))
 
 
-def misspells(compound: str, known: frozenset[str]) -> bool:
-    """Whether a hyphenated word is one of the evidence's but for a letter changed, added or left out."""
-    if compound in known or compound.removesuffix("s") in known or f"{compound}s" in known:
+def names_in(text: str) -> frozenset[str]:
+    """An evidence text's hyphenated and camel-case names, in lower case."""
+    return frozenset(word.lower() for word in _COMPOUND.findall(text) + _LONG_CAMEL.findall(text))
+
+
+def misspells(word: str, known: frozenset[str]) -> bool:
+    """Whether a word is one of the evidence's names but for a letter changed, added or left out."""
+    if word in known or word.removesuffix("s") in known or f"{word}s" in known:
         return False
-    return any(_one_edit_apart(compound, other) for other in known)
+    return any(_one_edit_apart(word, other) or _cut_short(word, other) for other in known)
+
+
+def _cut_short(word: str, name: str) -> bool:
+    return name.startswith(word) and len(name) - len(word) < 4
 
 
 def _one_edit_apart(one: str, other: str) -> bool:

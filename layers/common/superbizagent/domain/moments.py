@@ -14,7 +14,8 @@ class Moment:
     """A date, a time of day, or both, as precisely as it was written. `offset` only where one was given.
 
     `month_day` is a date without its year, as syslog and people write it; `day` is None then.
-    `other_offset` is the second meaning of an ambiguous zone name (CST); `month` a year's month without a day.
+    `other_offset` is the second meaning of an ambiguous zone name (CST); `month` a year and its month,
+    0 for the year as a whole.
     """
 
     day: date | None = None
@@ -38,13 +39,14 @@ class Moment:
 
     def _shown_by(self, other: "Moment") -> bool:
         if self.month is not None:
-            return other.month == self.month or (
-                other.day is not None and (other.day.year, other.day.month) == self.month
-            )
+            return other.month == self.month or (other.day is not None and self._is_month_of(other.day))
         if self.dated and not self._same_day(other):
             # A time without a date in the evidence may still show a time; it never shows a date.
             return False
         return self.hour is None or self._same_time(other) or self._near(other)
+
+    def _is_month_of(self, day: date) -> bool:
+        return self.month in ((day.year, day.month), (day.year, 0))
 
     def _same_day(self, other: "Moment") -> bool:
         if self.day is not None and other.day is not None:
@@ -204,6 +206,8 @@ _MOMENTS = tuple(
         r"(?<=on\s)(?P<m>0?[1-9]|1[0-2])/(?P<d>0?[1-9]|[12][0-9]|3[01])(?![0-9/])",
         _BEFORE + _YEAR_OF_MONTH + r"年(?P<m>1[0-2]|0?[1-9])月",
         _BEFORE + _MONTH + r",?\s" + _YEAR_OF_MONTH + r"(?![0-9A-Za-z])",
+        r"(?<=\bin\s)" + _YEAR_OF_MONTH + r"(?![0-9A-Za-z.,%])(?!\s[a-z]+s\b)",
+        _BEFORE + _YEAR_OF_MONTH + r"年(?!前|后|内|期)",
         r"(?m:^)(?P<yy>[0-9]{2})(?P<m>0[1-9]|1[0-2])(?P<d>[0-3][0-9])\s(?P<hour>[01][0-9]|2[0-3])(?P<minute>[0-5][0-9])"
         r"(?P<second>[0-5][0-9])(?=\s)",
         _BEFORE + _CLOCK,
@@ -326,7 +330,9 @@ def _day(groups: dict[str, str]) -> tuple[date | None, tuple[int, int] | None]:
 
 
 def _month(groups: dict[str, str]) -> int:
-    return int(groups["m"]) if groups.get("m") else _MONTHS[groups["month"][:3].lower()]
+    if groups.get("m"):
+        return int(groups["m"])
+    return _MONTHS[groups["month"][:3].lower()] if groups.get("month") else 0
 
 
 def _offset(text: str | None) -> timedelta | None:

@@ -177,7 +177,7 @@ def _counts(run: str, before: str, after: str) -> bool:
     if before[-1:].isdigit():
         # 3万: read with its digits.
         return False
-    if len(run) == 1 and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅")) and not after[:1].isalnum():
+    if len(run) == 1 and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅", "了", "有")) and not after[:1].isalnum():
         return True
     return len(run) > 1 or after[:1] in _MEASURES or after[:1] in ("成", "%")
 
@@ -187,9 +187,15 @@ def _counts_one(run: str, before: str, after: str) -> bool:
     if after[:1] == "月":
         return bool(re.match(rf"月[0-9{_CHARACTERS}]", after))
     if after[:1] in ("点", "點", "时", "時"):
-        return run == "零" or before.endswith(("晨", "午", "上", "夜", "间"))
+        return (
+            run == "零"
+            or bool(re.match(rf".(?:整|半|钟|[0-9{_CHARACTERS}])", after))
+            or before.endswith(("晨", "午", "上", "夜", "间"))
+        )
     if run == "零":
         return False
+    if after[:1] == "分" and before[-1:] in ("点", "點", "时", "時"):
+        return True
     return after[:1] == "刻" or (before.endswith(("仅", "只", "只有", "共", "唯")) and after[:1] in _MEASURES)
 
 

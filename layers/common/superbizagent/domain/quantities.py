@@ -24,6 +24,7 @@ class Unit:
     factors: tuple[Decimal, ...]
 
 
+_USUAL = {Dimension.SIZE: Decimal(1), Dimension.TIME: Decimal("0.001")}
 _LARGEST_ERROR = {
     Rounding.NEAR: Decimal("0.2"),
     Rounding.BELOW: Decimal("0.15"),
@@ -66,6 +67,9 @@ class Number:
         if evidence.naming and self.rounding is not Rounding.EXACT:
             return
         yield Decimal(1), evidence.value
+        if mine is not None and mine.dimension in _USUAL and evidence.value >= 1_000:
+            # Sizes are written in bytes and times in milliseconds where no unit is.
+            yield from ((factor, evidence.value * _USUAL[mine.dimension]) for factor in mine.factors)
         if mine is not None and mine.dimension is Dimension.RATIO:
             # A share of one shows its percentage.
             yield mine.factors[0], evidence.value

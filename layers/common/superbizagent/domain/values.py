@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from superbizagent.domain.folding import normalise
 from superbizagent.domain.identifiers import (
     STATUS_CLASS,
-    compounds,
     identifier_pattern,
+    long_words,
     take_identifiers,
 )
 from superbizagent.domain.moments import Moment, take_moments
@@ -26,20 +26,20 @@ __all__ = ["Moment", "Number", "Values", "identifier_pattern", "moments_in", "no
 
 @dataclass(frozen=True)
 class Values:
-    """`status_classes` are those of HTTP, by first digit (5xx); `compounds` hyphenated words."""
+    """`status_classes` are those of HTTP, by first digit (5xx); `words` its long ones."""
 
     quotations: tuple[str, ...] = ()
     moments: tuple[Moment, ...] = ()
     identifiers: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
     status_classes: tuple[int, ...] = ()
-    compounds: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 _HASH = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{16,}\b", re.IGNORECASE)
 _LONG_ID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
 _CIRCLED = re.compile("[\u2460-\u2473]")
-_MARKER = re.compile(r"(?:^|(?<=[\n;；。:：,，.]))[ \t]*\(?([0-9]{1,2})[.)、](?=\s|[^0-9\s])")
+_MARKER = re.compile(r"(?:^|(?<=\n)|(?<=[;；。：，])|(?<=[;:,.]\s))[ \t]*\(?([1-9][0-9]?)[.)、](?=\s|[^0-9\s])")
 
 
 def values_in(text: str) -> Values:
@@ -56,7 +56,7 @@ def values_in(text: str) -> Values:
     rest, moments = take_moments(STATUS_CLASS.sub(" ", rest))
     rest, identifiers = take_identifiers(rest)
     identifiers = tuple(dict.fromkeys((*identifiers, *named)))
-    return Values(quotations, moments, identifiers, claimed_numbers(rest), classes, tuple(sorted(compounds(rest))))
+    return Values(quotations, moments, identifiers, claimed_numbers(rest), classes, long_words(rest))
 
 
 def _without_markers(text: str) -> str:
