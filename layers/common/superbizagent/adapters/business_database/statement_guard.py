@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from superbizagent.adapters.business_database.statement_cost import check_cost
 from superbizagent.adapters.business_database.vocabulary import (
     ARGUMENTS,
     FUNCTIONS,
@@ -34,7 +35,13 @@ MAX_TOKENS: Final = 2_000
 # The parser logs the text of statements that it does not know.
 logging.getLogger("sqlglot").disabled = True
 
-_REFUSED_WORDS: Final = frozenset(("into", "outfile", "dumpfile", "procedure"))
+# Among them what MariaDB answers without brackets.
+_REFUSED_WORDS: Final = frozenset(
+    ("into", "outfile", "dumpfile", "procedure", "lock", "current_role", "current_user", "session_user", "system_user")
+)
+_LOCKING_AFTER_FOR: Final = frozenset(("update", "share", "no", "key"))
+# SQLite folds the case of ASCII letters only; folding more could take another table for a listed one.
+_ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FIRST_WORDS: Final = frozenset(("select", "with", "("))
 
 
@@ -89,6 +96,7 @@ def _checked(
             read[name] = None
         _check_node(node)
     _check_calls(tokens, names.common(root))
+    check_cost(root, dialect)
     return CheckedStatement(text, tuple(read), _limit_of(root))
 
 
@@ -175,6 +183,9 @@ def _check_tokens(tokens: list[Token]) -> None:
             raise StatementRefused("Only one statement is allowed.")
         if not _quoted(token) and token.text.lower() in _REFUSED_WORDS:
             raise StatementRefused(f"{token.text.upper()} is not allowed.")
+    for token, following in pairwise(tokens):
+        if token.text.lower() == "for" and following.text.lower() in _LOCKING_AFTER_FOR and not _quoted(token):
+            raise StatementRefused("Locking reads are not allowed.")
 
 
 def _quoted(token: Token) -> bool:
@@ -232,7 +243,8 @@ class _TableNames:
     def __init__(self, dialect: Dialect, tables: Collection[str]) -> None:
         # MySQL tells tables apart by case on most systems; believing less than the server does could
         # let another table in.
-        self._fold = str.lower if dialect == "sqlite" else str
+        self._fold = _ascii_lower if dialect == "sqlite" else str
+        self._dual = dialect == "mysql"
         self._tables = {self._fold(table): table for table in tables}
 
     def check(self, table: exp.Table) -> str | None:
@@ -243,6 +255,8 @@ class _TableNames:
             raise StatementRefused("Write table names without a schema.")
         name = self._fold(table.name)
         if self._in_scope(table, name):
+            return None
+        if self._dual and not table.this.args.get("quoted") and name.lower() == "dual":
             return None
         if name not in self._tables:
             raise StatementRefused(
@@ -271,6 +285,10 @@ class _TableNames:
 
     def _names(self, expressions: list[exp.Expr]) -> set[str]:
         return {self._fold(expression.alias) for expression in expressions}
+
+
+def _ascii_lower(name: str) -> str:
+    return name.translate(_ASCII_LOWER)
 
 
 def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:

@@ -2,7 +2,7 @@
 
 Left out on purpose: what waits, locks, reads or writes files, tells about the server or its users
 (SLEEP, BENCHMARK, GET_LOCK, LOAD_FILE, VERSION, USER, load_extension), and what makes long values
-out of short ones (REPEAT, SPACE, LPAD, zeroblob, printf).
+out of short ones (REPEAT, SPACE, zeroblob, printf); statement_cost bounds what concatenation makes.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _FUNCTIONS: Final = """
     if ifnull iif nullif coalesce greatest least isnull
     concat concat_ws substring substr mid substring_index left right length char_length
     character_length
-    octet_length bit_length upper ucase lower lcase trim ltrim rtrim replace instr locate
+    octet_length bit_length lpad rpad upper ucase lower lcase trim ltrim rtrim replace instr locate
     position reverse
     ascii ord char chr strcmp field elt find_in_set hex unicode soundex quote
     abs ceil ceiling floor round truncate sign sqrt pow power exp ln log log2 log10 mod pi
@@ -73,7 +73,7 @@ _NODES: Final = """
     BitwiseXorAgg AnyValue JSONObjectAgg JSONArrayAgg JSONGroupArray
     RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue
     Concat ConcatWs Substring SubstringIndex Left Right Length ByteLength BitLength Upper Lower
-    Trim Replace
+    Trim Replace Pad
     StrPosition Reverse Ascii Chr Unicode Elt Hex LowerHex Soundex
     Abs Ceil Floor Round Trunc Sign Sqrt Pow Exp Ln Log Pi Degrees Radians Rand MD5 SHA SHA2
     NumberToStr
