@@ -35,9 +35,14 @@ MAX_TOKENS: Final = 2_000
 # The parser logs the text of statements that it does not know.
 logging.getLogger("sqlglot").disabled = True
 
+# Without those that only some servers give a meaning: newer ones read $$ as a quote, for one.
+_OUTSIDE_QUOTES: Final = frozenset(" \t\r\n_(),.;+-*/%<>=!&|^~")
 # Among them what MariaDB answers without brackets.
 _REFUSED_WORDS: Final = frozenset(
-    ("into", "outfile", "dumpfile", "procedure", "lock", "current_role", "current_user", "session_user", "system_user")
+    (
+        *("into", "outfile", "dumpfile", "procedure", "lock", "table"),
+        *("current_role", "current_user", "session_user", "system_user"),
+    )
 )
 _LOCKING_AFTER_FOR: Final = frozenset(("update", "share", "no", "key"))
 # SQLite folds the case of ASCII letters only; folding more could take another table for a listed one.
@@ -134,12 +139,12 @@ def _check_outside(part: str, dialect: Dialect) -> None:
         raise StatementRefused("Comments are not allowed. Leave them out; write `- -1` for a double minus.")
     if "@" in part:
         raise StatementRefused("User and system variables are not allowed.")
-    if "\\" in part or "{" in part:
-        raise StatementRefused("Backslashes and braces are allowed inside quotes only.")
     for character in part:
-        plain = " " <= character <= "~" or character in "\t\r\n"
-        if not plain and not character.isalnum():
-            raise StatementRefused("Outside quotes only letters, digits and plain punctuation are allowed.")
+        if not character.isalnum() and character not in _OUTSIDE_QUOTES:
+            raise StatementRefused(
+                "Outside quotes only letters, digits, operators and white space are allowed:"
+                " no parameters, braces, backslashes, dollar signs or typographic characters."
+            )
 
 
 def _outside_quotes(text: str, dialect: Dialect) -> Iterator[str]:
