@@ -8,7 +8,7 @@ expressions are written out. Values that are stored count as short ones: no stat
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -82,6 +82,7 @@ class _Scope:
     outer: _Cost
     common: Mapping[str, _Query]
     tables: int = 0
+    conditions: list[exp.Expr] = field(default_factory=list)
 
 
 def check_cost(root: exp.Expr, dialect: str) -> None:
@@ -134,7 +135,8 @@ class _Estimate:
             scope.outer = scope.outer.widest(cost)
         # HAVING and ORDER BY use the names of what is selected.
         scope.column = scope.column.widest(selected)
-        work += self._rest(node, scope, skip=("with_", "expressions", "from_"))
+        work += self._rest(node, scope, skip=("with_", "expressions", "from_", "joins"))
+        work += sum(self._expression(condition, scope).work for condition in scope.conditions)
         _check_work(work)
         if row > MAX_ROW:
             raise StatementRefused("The statement could build rows that are too long. Select less.")
@@ -147,10 +149,12 @@ class _Estimate:
             return
         if isinstance(node, exp.Table):
             found = scope.common.get(node.name.lower(), _Query(_Cost(_STORED), 1))
-        elif isinstance(node, exp.Query):
+        elif isinstance(node, exp.Query) and not _is_bracketed_join(node):
             found = self.query(node, scope.outer, scope.common)
         else:
             found = None
+        if isinstance(node, exp.Join) and node.args.get("on") is not None:
+            scope.conditions.append(node.args["on"])
         if found is not None:
             scope.column = scope.column.widest(found.column)
             scope.tables += found.tables
@@ -158,7 +162,7 @@ class _Estimate:
             value = node.args.get(name)
             for child in value if isinstance(value, list) else (value,):
                 if isinstance(child, exp.From | exp.Join | exp.Table | exp.Paren) or (
-                    isinstance(child, exp.Query) and not isinstance(node, exp.Query)
+                    isinstance(child, exp.Query) and found is None
                 ):
                     self._source(child, scope)
 
@@ -169,11 +173,7 @@ class _Estimate:
             if name in skip:
                 continue
             for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, exp.Join):
-                    work += sum(
-                        self._expression(part, scope).work for part in (child.args.get("on"),) if part is not None
-                    )
-                elif isinstance(child, exp.Expr):
+                if isinstance(child, exp.Expr):
                     work += self._expression(child, scope).work
         return work
 
@@ -193,6 +193,10 @@ class _Estimate:
             raise StatementRefused("The statement could build values that are too long. Concatenate less.")
         _check_work(cost.work)
         return cost
+
+
+def _is_bracketed_join(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Select | exp.SetOperation)
 
 
 def _check_work(work: int) -> None:
