@@ -84,6 +84,20 @@ class DatabaseServer:
         finally:
             self.execute(f"DROP DATABASE IF EXISTS {name}")
 
+    @contextmanager
+    def reader(self, url: str) -> Iterator[str]:
+        """The DSN of that database for a new user who may SELECT there and nothing else."""
+        parsed = make_url(url)
+        name, password = f"reader_{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
+        self.execute(
+            f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'",
+            f"GRANT SELECT ON {parsed.database}.* TO {name}@'%'",
+        )
+        try:
+            yield parsed.set(username=name, password=password).render_as_string(hide_password=False)
+        finally:
+            self.execute(f"DROP USER {name}@'%'")
+
 
 @contextmanager
 def database_server() -> Iterator[DatabaseServer]:

@@ -134,6 +134,10 @@ OVERSIZED = (  # P092
     "SELECT " + "-" * 0 + "~" * 1_900 + "1",
 )
 ODD_TEXT = (
+    "SELECT $$'$$, (SELECT password FROM users), $$'$$",
+    "SELECT 1::text",
+    "SELECT CURRENT_ROLE",
+    "SELECT 1 FROM `dual`",
     "SELECT\u00a01",
     "SELECT 1\0",
     "SELECT 'a",
@@ -188,6 +192,8 @@ def test_refused(statement: str, dialect: Dialect) -> None:
         "SELECT 名称 FROM runs WHERE 名称 = '支付网关'",
         "SELECT TIMESTAMPDIFF(SECOND, a, b), COALESCE(a, b), CAST(a AS CHAR), IFNULL(a, 1) FROM runs",
         "SELECT COUNT(DISTINCT id) FROM runs WHERE a BETWEEN 1 AND 2 AND NOT (b <=> 3) AND c REGEXP '^x'",
+        "SELECT 1 FROM DUAL",
+        "SELECT MEDIAN(a) OVER (PARTITION BY b), JSON_QUERY(c, '$.a'), NVL2(d, 1, 2) FROM runs",
         "select id from runs where created_at >= '2026-11-30 14:00:00' order by id;",
     ],
 )

@@ -94,7 +94,7 @@ class ReadOnlyDatabase:
         own_limit = not truncated and statement.limit is not None and len(lines) >= statement.limit > 0
         notes = []
         if fetched.more:
-            notes.append(f"more rows matched than the {self._limits.rows} that are read; aggregate or filter")
+            notes.append(f"more rows matched than the {len(fetched.rows)} that are read; aggregate or filter")
         if len(lines) < len(fetched.rows):
             notes.append(f"rows beyond {self._limits.size} bytes of text are not shown; select fewer columns")
         if own_limit:

@@ -1,10 +1,13 @@
 """What the two kinds of database have in common: limits, fetched rows, and one statement's execution."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+
+# Bytes or characters of raw values that one result may hold in memory, whatever is shown of them.
+MAX_FETCHED: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,18 @@ class Fetched:
     columns: tuple[str, ...]
     rows: tuple[Sequence[Any], ...]
     more: bool
+
+
+def first_rows(rows: Iterable[Sequence[Any]], count: int) -> tuple[tuple[Sequence[Any], ...], bool]:
+    """At most `count` rows, fewer when they are very long, and whether there was one beyond them."""
+    taken: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        if len(taken) == count or size > MAX_FETCHED:
+            return tuple(taken), True
+        taken.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+    return tuple(taken), False
 
 
 @dataclass(frozen=True)

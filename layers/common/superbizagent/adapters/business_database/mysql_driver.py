@@ -13,7 +13,8 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits
+from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
+from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
 from superbizagent.errors import (
     EvidenceError,
@@ -178,17 +179,16 @@ class MysqlExecution:
         try:
             # Without parameters nothing is formatted: % and : reach the server as they are.
             stream.execute(self._statement.text)
-            rows = list(_first(stream, limits.rows + 1))
+            rows, more = first_rows(iter(stream.fetchone, None), limits.rows)
             columns = tuple(_str(column[0]) for column in stream.description or ())
         finally:
             _abandon(stream)
-        more = len(rows) > limits.rows
         if more:
             # The server may be busy with rows that nobody wants; the connection is dropped unread.
             self._end_at_server()
         elif not self._stopped.is_set():
             connection.rollback()
-        return Fetched(columns, tuple(rows[: limits.rows]), more)
+        return Fetched(columns, rows, more)
 
     def _end_at_server(self) -> None:
         if self._thread_id is not None:
@@ -220,16 +220,10 @@ def session_statements(server: str, limits: QueryLimits) -> list[str]:
         "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'",
         "SET SESSION time_zone = '+00:00'",
         f"SET SESSION sql_select_limit = {limits.rows + 1}",
+        # MySQL's default cuts silently at 1,024 bytes, MariaDB's is long enough to be a burden.
+        f"SET SESSION group_concat_max_len = {GROUP_CONCAT_LENGTH}",
         limit,
     ]
-
-
-def _first(cursor: SSCursor, count: int) -> Iterator[Sequence[Any]]:
-    for _ in range(count):
-        row = cursor.fetchone()
-        if row is None:
-            return
-        yield row
 
 
 def _abandon(cursor: SSCursor) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits
+from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
 from superbizagent.adapters.business_database.vocabulary import FUNCTIONS
 from superbizagent.errors import (
@@ -125,12 +125,11 @@ class SqliteExecution:
         try:
             with closing(self._driver.connect_guarded(self._stopped)) as connection:
                 cursor = connection.execute(self._statement.text)
-                rows = cursor.fetchmany(self._driver.row_limit + 1)
+                rows, more = first_rows(cursor, self._driver.row_limit)
                 columns = tuple(column[0] for column in cursor.description or ())
         except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError) as error:
             raise _translated(error) from error
-        limit = self._driver.row_limit
-        return Fetched(columns, tuple(rows[:limit]), len(rows) > limit)
+        return Fetched(columns, rows, more)
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[Column, ...]:

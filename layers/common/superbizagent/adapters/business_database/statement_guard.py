@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from superbizagent.adapters.business_database.statement_cost import check_cost
 from superbizagent.adapters.business_database.vocabulary import (
     ARGUMENTS,
     FUNCTIONS,
@@ -34,7 +35,18 @@ MAX_TOKENS: Final = 2_000
 # The parser logs the text of statements that it does not know.
 logging.getLogger("sqlglot").disabled = True
 
-_REFUSED_WORDS: Final = frozenset(("into", "outfile", "dumpfile", "procedure"))
+# Without those that only some servers give a meaning: newer ones read $$ as a quote, for one.
+_OUTSIDE_QUOTES: Final = frozenset(" \t\r\n_(),.;+-*/%<>=!&|^~")
+# Among them what MariaDB answers without brackets.
+_REFUSED_WORDS: Final = frozenset(
+    (
+        *("into", "outfile", "dumpfile", "procedure", "lock", "table"),
+        *("current_role", "current_user", "session_user", "system_user"),
+    )
+)
+_LOCKING_AFTER_FOR: Final = frozenset(("update", "share", "no", "key"))
+# SQLite folds the case of ASCII letters only; folding more could take another table for a listed one.
+_ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FIRST_WORDS: Final = frozenset(("select", "with", "("))
 
 
@@ -89,6 +101,7 @@ def _checked(
             read[name] = None
         _check_node(node)
     _check_calls(tokens, names.common(root))
+    check_cost(root, dialect)
     return CheckedStatement(text, tuple(read), _limit_of(root))
 
 
@@ -126,12 +139,12 @@ def _check_outside(part: str, dialect: Dialect) -> None:
         raise StatementRefused("Comments are not allowed. Leave them out; write `- -1` for a double minus.")
     if "@" in part:
         raise StatementRefused("User and system variables are not allowed.")
-    if "\\" in part or "{" in part:
-        raise StatementRefused("Backslashes and braces are allowed inside quotes only.")
     for character in part:
-        plain = " " <= character <= "~" or character in "\t\r\n"
-        if not plain and not character.isalnum():
-            raise StatementRefused("Outside quotes only letters, digits and plain punctuation are allowed.")
+        if not character.isalnum() and character not in _OUTSIDE_QUOTES:
+            raise StatementRefused(
+                "Outside quotes only letters, digits, operators and white space are allowed:"
+                " no parameters, braces, backslashes, dollar signs or typographic characters."
+            )
 
 
 def _outside_quotes(text: str, dialect: Dialect) -> Iterator[str]:
@@ -175,6 +188,9 @@ def _check_tokens(tokens: list[Token]) -> None:
             raise StatementRefused("Only one statement is allowed.")
         if not _quoted(token) and token.text.lower() in _REFUSED_WORDS:
             raise StatementRefused(f"{token.text.upper()} is not allowed.")
+    for token, following in pairwise(tokens):
+        if token.text.lower() == "for" and following.text.lower() in _LOCKING_AFTER_FOR and not _quoted(token):
+            raise StatementRefused("Locking reads are not allowed.")
 
 
 def _quoted(token: Token) -> bool:
@@ -232,7 +248,8 @@ class _TableNames:
     def __init__(self, dialect: Dialect, tables: Collection[str]) -> None:
         # MySQL tells tables apart by case on most systems; believing less than the server does could
         # let another table in.
-        self._fold = str.lower if dialect == "sqlite" else str
+        self._fold = _ascii_lower if dialect == "sqlite" else str
+        self._dual = dialect == "mysql"
         self._tables = {self._fold(table): table for table in tables}
 
     def check(self, table: exp.Table) -> str | None:
@@ -243,6 +260,8 @@ class _TableNames:
             raise StatementRefused("Write table names without a schema.")
         name = self._fold(table.name)
         if self._in_scope(table, name):
+            return None
+        if self._dual and not table.this.args.get("quoted") and name.lower() == "dual":
             return None
         if name not in self._tables:
             raise StatementRefused(
@@ -271,6 +290,10 @@ class _TableNames:
 
     def _names(self, expressions: list[exp.Expr]) -> set[str]:
         return {self._fold(expression.alias) for expression in expressions}
+
+
+def _ascii_lower(name: str) -> str:
+    return name.translate(_ASCII_LOWER)
 
 
 def _index(expressions: list[exp.Expr], wanted: exp.Expr) -> int:

@@ -2,7 +2,7 @@
 
 Left out on purpose: what waits, locks, reads or writes files, tells about the server or its users
 (SLEEP, BENCHMARK, GET_LOCK, LOAD_FILE, VERSION, USER, load_extension), and what makes long values
-out of short ones (REPEAT, SPACE, LPAD, zeroblob, printf).
+out of short ones (REPEAT, SPACE, zeroblob, printf); statement_cost bounds what concatenation makes.
 """
 
 from typing import Final
@@ -17,11 +17,11 @@ _FUNCTIONS: Final = """
     if ifnull iif nullif coalesce greatest least isnull
     concat concat_ws substring substr mid substring_index left right length char_length
     character_length
-    octet_length bit_length upper ucase lower lcase trim ltrim rtrim replace instr locate
+    octet_length bit_length lpad rpad upper ucase lower lcase trim ltrim rtrim replace instr locate
     position reverse
     ascii ord char chr strcmp field elt find_in_set hex unicode soundex quote
     abs ceil ceiling floor round truncate sign sqrt pow power exp ln log log2 log10 mod pi
-    degrees radians
+    degrees radians sin cos tan cot asin acos atan atan2
     rand random crc32 md5 sha1 sha sha2 conv bin oct format bit_count
     inet_aton inet_ntoa inet6_ntoa
     now current_timestamp curdate current_date curtime current_time localtime localtimestamp
@@ -40,6 +40,9 @@ _FUNCTIONS: Final = """
     json_extract json_unquote json_value json_length json_contains json_contains_path json_keys
     json_type
     json_valid json_search json_object json_array json_quote json_array_length json_depth json
+    json_set json_insert json_replace json_remove json_merge_patch json_array_append json_overlaps
+    json_exists json_query json_pretty json_detailed
+    unhex nvl nvl2 median
     match regexp_like regexp_replace regexp_substr regexp_instr
 """
 
@@ -73,7 +76,7 @@ _NODES: Final = """
     BitwiseXorAgg AnyValue JSONObjectAgg JSONArrayAgg JSONGroupArray
     RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue
     Concat ConcatWs Substring SubstringIndex Left Right Length ByteLength BitLength Upper Lower
-    Trim Replace
+    Trim Replace Pad
     StrPosition Reverse Ascii Chr Unicode Elt Hex LowerHex Soundex
     Abs Ceil Floor Round Trunc Sign Sqrt Pow Exp Ln Log Pi Degrees Radians Rand MD5 SHA SHA2
     NumberToStr
@@ -87,11 +90,13 @@ _NODES: Final = """
     Extract Year Quarter Month Week WeekOfYear Day DayOfMonth DayOfWeek DayOfYear DayOfWeekIso
     Dayname Monthname
     Hour Minute Second ToDays MakeTime UnixSeconds UnixDate JulianDay
+    Sin Cos Tan Cot Asin Acos Atan Atan2 Unhex Nvl2 Median
     Typeof
     JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript
     JSONPathWildcard
     JSONPathRecursive JSONKeyValue JSONObject JSONArray JSONArrayContains JSONValue JSONKeys
     JSONType JSONFormat
+    JSONSet JSONRemove JSONArrayAppend
     ParseJSON JSONContains JSONLength RegexpReplace RegexpExtract RegexpSubstr RegexpInstr
     RegexpFullMatch
 """
