@@ -157,7 +157,7 @@ def _clock(minus: str) -> str:
     return (
         rf"(?:(?P<period>{_PERIOD})\s?)?"
         r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
-        r"(?::(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]{1,9}))?)?(?![0-9:])"
+        r"(?::(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]{1,9}))?)?(?![0-9]|:[0-9])"
         rf"(?:\s?(?P<half>[ap])\.?m(?![A-Za-z0-9_])\.?)?(?P<offset>{_OFFSET}|{minus})?"
     )
 

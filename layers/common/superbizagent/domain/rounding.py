@@ -27,7 +27,7 @@ _AFTER = {
     # A unit or a noun may stand between: 1200条左右, 1,200 lines or so.
     Rounding.NEAR: r"[\u4e00-\u9fff]{0,4}?(?:左右|上下)|前后|前後|许(?![多可])|(?:\s?[a-z]+)?\sor\sso\b|-?ish\b|(?:\s?[a-z]+)?,?\sgive\sor\stake\b"
     r"|\sor\sthereabouts\b",
-    Rounding.ABOVE: r"多(?![于於少个])|余(?!额|量)|餘|以上|\+(?![0-9])|or\smore\b|or\sabove\b",
+    Rounding.ABOVE: r"多(?![于於少])|余(?!额|量)|餘|以上|\+(?![0-9])|or\smore\b|or\sabove\b",
 }
 _WORDS_BEFORE = {
     rounding: re.compile(rf"(?:(?<![A-Za-z])|(?<=[^A-Za-z]))(?:{words}){_CURRENCY}\s*$", re.IGNORECASE)
