@@ -122,6 +122,8 @@ def occurs(identifier: str, text: str) -> bool:
         return bool(identifier_pattern(identifier[:-1]).search(text))
     if re.fullmatch(r"v[0-9][0-9.]*", identifier, re.IGNORECASE):
         return bool(identifier_pattern(identifier[1:]).search(text))
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)+", identifier):
+        return bool(identifier_pattern(f"v{identifier}").search(text))
     parts = identifier.split("/")
     return len(parts) > 1 and all(parts) and all(is_identifier(part) and occurs(part, text) for part in parts)
 

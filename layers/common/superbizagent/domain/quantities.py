@@ -167,16 +167,18 @@ _NUMBER = re.compile(
     r"(?P<decimals>\.[0-9]+)?(?:[eE](?P<exponent>[+-]?[0-9]{1,2})(?![A-Za-z0-9_]))?"
     r"(?:\s?[x×*]\s?10\^?(?P<power>[+-]?[0-9]{1,2})(?![0-9]))?(?![0-9]|\.[0-9])"
     r"(?P<ordinal>(?:st|nd|rd|th)(?![A-Za-z]))?"
-    rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
+    rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b"
+    r"|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
 )
 _UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
 _LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
 _FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
 _MEASURING = re.compile(
-    r"time|latenc|duration|took|elapsed|delay|wait|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
+    r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
     r"|p[0-9]{2}|value|ms|sec|rate|ratio|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress",
     re.IGNORECASE,
 )
+_LEVEL_BEFORE = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
 _NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
 _BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
 _RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
@@ -223,7 +225,9 @@ def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
 
 def _of_field(number: Number, text: str, match: re.Match[str]) -> Number:
     """A number without a unit, with what the name of its field tells of it."""
-    if text[match.end() : match.end() + 2].rstrip() == "x":
+    if text[match.end() : match.end() + 2].rstrip() == "x" or _LEVEL_BEFORE.search(
+        text[max(match.start() - 8, 0) : match.start()]
+    ):
         return replace(number, counting=True)
     field = _FIELD_NAME.search(text, max(match.start() - 40, 0), match.start())
     measuring = number.value % 1 != 0 if field is None else _MEASURING.search(field["name"]) is not None
