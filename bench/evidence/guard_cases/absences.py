@@ -108,7 +108,8 @@ def _coverage_mutants(observed: Observed, case: Case) -> Iterator[Mutant]:
 
 
 def _covered(observation: Observation, **changes: object) -> Observation:
-    assert observation.coverage is not None
+    if observation.coverage is None:
+        raise ValueError("coverage is missing")
     coverage = observation.coverage.model_copy(update=changes)
     return observation.model_copy(update={"coverage": coverage, "evidence_id": "X1"})
 

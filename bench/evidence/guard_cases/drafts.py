@@ -41,9 +41,18 @@ SENTENCES = {
 }
 QUOTES = {"en": ("“{}”", '"{}"', "`{}`", "'{}'"), "zh": ("「{}」", "“{}”", "『{}』")}
 _OTHER_ZONES = (
-    (" UTC", " +08:00"), ("UTC ", "北京时间"), ("（UTC）", "（北京时间）"), ("北京时间", "UTC "), ("（UTC ）", "（UTC）"),
-    ("+08:00", "+09:00"), ("UTC+8", "UTC+7"), ("Beijing time", "UTC"), ("EST", "PST"), ("东八区", "UTC "), ("Z.", "+08:00."),
-)  # fmt: skip
+    (" UTC", " +08:00"),
+    ("UTC ", "北京时间"),
+    ("（UTC）", "（北京时间）"),
+    ("北京时间", "UTC "),
+    ("（UTC ）", "（UTC）"),
+    ("+08:00", "+09:00"),
+    ("UTC+8", "UTC+7"),
+    ("Beijing time", "UTC"),
+    ("EST", "PST"),
+    ("东八区", "UTC "),
+    ("Z.", "+08:00."),
+)
 
 
 @dataclass(frozen=True)
@@ -385,7 +394,7 @@ def _shape(text: str) -> str:
 
 
 def _part_of(text: str, word: str) -> bool:
-    """Whether it is the whole of a word up to or from a colon, dot or slash: a host of an address, a class of a path."""
+    """Whether it is a part of a word that stands between colons, dots or slashes: a host, a class of a path."""
     return bool(re.search(rf"(?:^|[.:/@$]){re.escape(text)}(?:$|[.:/@$])", word))
 
 

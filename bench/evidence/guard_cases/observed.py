@@ -121,7 +121,8 @@ async def _observe(
 
 def _tools(directory: Path, database: Database, extra: Mapping[str, Path], calls: int) -> EvidenceTools:
     evidence = load_evidence_file(directory / "evidence.toml")
-    assert evidence.database is not None
+    if evidence.database is None:
+        raise ValueError("database is missing")
     logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
     logs |= {name: LogFileSource(description="", paths=(str(path),)) for name, path in extra.items()}
     tables = {name: table.description for name, table in evidence.database.tables.items()}

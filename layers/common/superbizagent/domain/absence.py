@@ -12,13 +12,13 @@ from superbizagent.domain.values import Moment, normalise, values_in
 
 _ABSENCE = re.compile(
     r"\b(?<!non-)(?:no(?!\s+(?:longer|more\s+than|less\s+than|fewer\s+than|later\s+than|sooner|matter|doubt)\b|\.\s?[0-9])"
-    r"|without(?:\s+any)?|zero(?!-)|(?<![0-9.,])0(?=\s+(?!ms\b|s\b|seconds?\b|bytes?\b|[kmg]i?b\b|percent\b|at\b|in\b|to\b|and\b|or\b|of\b)[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
-    r"|(?:lack|absence)\s+of|never|nothing|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
+    r"|without(?!\s+exception\b|\s+(?!logg|record|report|show|see|caus|rais|throw|emit|produc)\w+ing\b)(?:\s+any)?|zero(?!-)|(?<![0-9.,])0(?=\s+(?!ms\b|s\b|seconds?\b|bytes?\b|[kmg]i?b\b|percent\b|at\b|in\b|to\b|and\b|or\b|of\b)[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
+    r"|(?:lack|absence)\s+of|never(?!\s+\w+\s+(?:below|above|under|over|beyond)\b)|nothing(?!\s+but\b)|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
     r"|\b(?:(?:is|are|was|were|has|have)\s+(?:been\s+)?(?:absent|missing|none)"
     r"|(?:do|does|did)\s+not\s+(?:occur|appear|happen|show|contain|exist|include|have|see|find|log|record|report)"
     r"|(?:is|are|was|were|has|have)\s+not\s+(?:been\s+)?(?:seen|found|logged|recorded|observed|present|reported|any)"
     r"|(?:could|can)\s*not\s+(?:be\s+)?(?:found|find|seen|see))\b"
-    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|零(?![点點时時下售部])|零(?=点错))[\u4e00-\u9fff]{0,4}"
+    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|(?<![一二三四五六七八九十百千万亿0-9])零(?![点點时時下售部一二三四五六七八九十]))[\u4e00-\u9fff]{0,4}"
     r"|(?:没|沒|未|从未|從未)(?:曾)?(?:再)?(?:发现|發現|出现|出現|记录|記錄|发生|發生|产生|產生|观察到|觀察到|检测到|檢測到|检出|看到|找到|收到|报|報|有)"
     r"[\u4e00-\u9fff]{0,4}"
     r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"
@@ -29,6 +29,10 @@ _ABSENCE = re.compile(
 _CONTRACTED = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
 _ABOUT_DOCUMENTS = re.compile(
     r"document|runbook|knowledge|playbook|passage|手册|手冊|文档|文檔|知识|知識|预案|預案", re.IGNORECASE
+)
+_ALL_DAY = re.compile(
+    r"\ball\sday\b|\bthroughout\sthe\sday\b|\b(?:whole|entire)\sday\b|\b(?:today|yesterday)\b|全天|整天|整日|今天|昨天|今日|昨日",
+    re.IGNORECASE,
 )
 _LEVEL_WORDS = {
     "ERROR": re.compile(r"error|exception|failure|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
@@ -66,6 +70,8 @@ def covers_absence(prose: str, observation: Observation, sources: Collection[str
     if not all(_inside(moment, coverage) for moment in moments):
         return False
     if not all(_whole_day(moment, moments, observation) for moment in moments):
+        return False
+    if _ALL_DAY.search(prose) and not _covers_a_day(moments, observation):
         return False
     if not looks_where_said(prose, observation, sources):
         return False
@@ -140,6 +146,21 @@ def _whole_day(moment: Moment, all_moments: Sequence[Moment], observation: Obser
         if covered and (coverage.start is None or coverage.start <= midnight):
             return True
     return False
+
+
+def _covers_a_day(moments: Sequence[Moment], observation: Observation) -> bool:
+    """Whether a claim about a day, without any time of it, rests on a day's search, or on that of a day up to now."""
+    coverage = observation.coverage
+    if coverage is None or any(moment.hour is not None for moment in moments):
+        return coverage is not None
+    if coverage.start is None or coverage.end is None:
+        return True
+    so_far = (
+        coverage.end >= observation.observed_at - timedelta(minutes=5) and coverage.start.date() < coverage.end.date()
+    )
+    since_midnight = coverage.start == coverage.start.replace(hour=0, minute=0, second=0, microsecond=0)
+    reaches_now = coverage.end >= observation.observed_at - timedelta(minutes=5)
+    return coverage.end - coverage.start >= timedelta(days=1, seconds=-1) or so_far or (since_midnight and reaches_now)
 
 
 def _local(bound: datetime | None, zone: tzinfo | None) -> datetime | None:

@@ -11,6 +11,10 @@ from superbizagent.domain.identifiers import misspells, names_in, occurs
 from superbizagent.domain.quotations import holds
 from superbizagent.domain.values import Moment, Number, Values, moments_in, normalise, numbers_in
 
+_STATUS = (
+    r"(?<![A-Za-z0-9]){first}xx(?![A-Za-z0-9])"
+    r"|(?:status|code|http(?:/[0-9.]+)?|answered|returned|response|返回|响应|状态码?)[\"'=:\s]{{0,4}}{first}[0-9]{{2}}(?![0-9])"
+)
 _RECORDS = "records:"
 _LOCAL_ZONE = re.compile(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
 # Where a line's end is more than wrapping: after a sentence, and before a list's item or a heading.
@@ -60,9 +64,7 @@ class EvidenceText:
         return bool(number.parts) and all(self._shows_number(part) for part in number.parts)
 
     def _shows_class(self, first: int) -> bool:
-        if re.search(rf"(?<![A-Za-z0-9]){first}xx(?![A-Za-z0-9])", self.folded, re.IGNORECASE):
-            return True
-        return any(number.unit is None and number.value // 100 == first for number in self.numbers)
+        return bool(re.search(_STATUS.format(first=first), self.folded, re.IGNORECASE))
 
 
 @lru_cache(maxsize=64)

@@ -17,9 +17,9 @@ _LONG_CAMEL = re.compile(r"(?<![A-Za-z0-9_])(?:[A-Z]+[a-z]+){2,}(?![A-Za-z0-9_])
 _COMMON = frozenset(
     [
         "github",
-    "gitlab",
-    "devops",
-    "k8s",
+        "gitlab",
+        "devops",
+        "k8s",
         "utf-8",
         "utf8",
         "utf-16",
@@ -115,10 +115,15 @@ def occurs(identifier: str, text: str) -> bool:
     """Whether the text has the identifier, or what people make of one: its plural, or several joined by a slash."""
     if identifier_pattern(identifier).search(text):
         return True
+    if identifier.isalpha() and identifier.isupper():
+        # A status may be part of a column's name.
+        return bool(re.search(rf"(?<![A-Za-z0-9]){identifier}(?![A-Za-z0-9])", text, re.IGNORECASE))
     if identifier[-1] == "s" and identifier[:-1].isalpha() and len(identifier) > 8:
         return bool(identifier_pattern(identifier[:-1]).search(text))
     if re.fullmatch(r"v[0-9][0-9.]*", identifier, re.IGNORECASE):
         return bool(identifier_pattern(identifier[1:]).search(text))
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)+", identifier):
+        return bool(identifier_pattern(f"v{identifier}").search(text))
     parts = identifier.split("/")
     return len(parts) > 1 and all(parts) and all(is_identifier(part) and occurs(part, text) for part in parts)
 

@@ -136,7 +136,10 @@ _ZONE_HOURS = {
     "utc": 0, "gmt": 0, "z": 0, "bst": 1, "cet": 1, "cest": 2, "msk": 3, "ist": 5.5, "sgt": 8, "hkt": 8, "jst": 9,
     "est": -5, "edt": -4, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "cst": 8,
 }  # fmt: skip
-_EIGHT = r"北京时间|北京時間|中国时间|中國時間|上海时间|东八区|東八區|(?:Beijing|China|Shanghai|Singapore)(?:\s(?:Standard\s)?time)|Asia/Shanghai"
+_EIGHT = (
+    r"北京时间|北京時間|中国时间|中國時間|上海时间|东八区|東八區"
+    r"|(?:Beijing|China|Shanghai|Singapore)(?:\s(?:Standard\s)?time)|Asia/Shanghai"
+)
 _UTC_WORDS = r"协调世界时|世界标准时间|世界时|Coordinated\sUniversal\sTime"
 _NAMED_ZONE = (
     rf"(?:{_EIGHT}|{_UTC_WORDS}|(?:{'|'.join(name for name in _ZONE_HOURS if len(name) > 1)})(?![A-Za-z0-9_/]))"
@@ -157,7 +160,7 @@ def _clock(minus: str) -> str:
     return (
         rf"(?:(?P<period>{_PERIOD})\s?)?"
         r"(?P<hour>[01]?[0-9]|2[0-3]):(?P<minute>[0-5][0-9])"
-        r"(?::(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]{1,9}))?)?(?![0-9:])"
+        r"(?::(?P<second>[0-5][0-9]|60)(?:[.,](?P<fraction>[0-9]{1,9}))?)?(?![0-9]|:[0-9])"
         rf"(?:\s?(?P<half>[ap])\.?m(?![A-Za-z0-9_])\.?)?(?P<offset>{_OFFSET}|{minus})?"
     )
 
@@ -178,6 +181,10 @@ _CJK_DAY = r"(?P<m>[01]?[0-9])月(?P<d>[0-3]?[0-9])[日号號]"
 _DAY_OF_MONTH = r"(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<y>[12][0-9]{3})(?![0-9A-Za-z])"
 _YEAR_OF_MONTH = r"(?P<my>[12][0-9]{3})"
+_COMPACT = (
+    r"(?m:^)(?P<yy>[0-9]{2})(?P<m>0[1-9]|1[0-2])(?P<d>[0-3][0-9])\s(?P<hour>[01][0-9]|2[0-3])(?P<minute>[0-5][0-9])"
+    r"(?P<second>[0-5][0-9])(?=\s)"
+)
 _AND_CLOCK = r"(?:,?\s?(?:at\s|around\s|about\s)?" + _CLOCK + ")?"
 _MOMENTS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -208,8 +215,7 @@ _MOMENTS = tuple(
         _BEFORE + _MONTH + r",?\s" + _YEAR_OF_MONTH + r"(?![0-9A-Za-z])",
         r"(?<=\bin\s)" + _YEAR_OF_MONTH + r"(?![0-9A-Za-z.,%])(?!\s[a-z]+s\b)",
         _BEFORE + _YEAR_OF_MONTH + r"年(?!前|后|内|期)",
-        r"(?m:^)(?P<yy>[0-9]{2})(?P<m>0[1-9]|1[0-2])(?P<d>[0-3][0-9])\s(?P<hour>[01][0-9]|2[0-3])(?P<minute>[0-5][0-9])"
-        r"(?P<second>[0-5][0-9])(?=\s)",
+        _COMPACT,
         _BEFORE + _CLOCK,
         _BEFORE + _HALF_DAY_CLOCK,
         _BEFORE + _CJK_CLOCK,

@@ -59,6 +59,7 @@ _ENGLISH_PHRASES = tuple(
         (r"(?<![A-Za-z0-9])(?:at|around|about|since|until|till|before|after|by|from|to)\snoon\b", " at 12:00"),
         (r"(?<![A-Za-z0-9])(?:at|around|about|since|until|till|before|after|by|from|to)\smidnight\b", " at 00:00"),
         (r"(?<![0-9:.])([0-9]{1,2})\s?(?:[-–—~]|to)\s?([0-9]{1,2})\s?([ap]\.?m\b)", r"\1 \3 - \2 \3"),
+        (r"\bbetween\s([0-9]{1,2})\sand\s([0-9]{1,2})\s?([ap]\.?m\b)", r"between \1 \3 and \2 \3"),
         (
             r"(?<![0-9:.])([0-9]{1,2}:[0-9]{2})\s?(?:[-–—~]|to|and)\s?([0-9]{1,2}:[0-9]{2})\s?([ap]\.?m\b)",
             r"\1 \3 - \2 \3",
@@ -93,6 +94,10 @@ _CHINESE_PHRASES = tuple(
         (r"(?<=[0-9])\s?点钟", "点整"),
     )
 )
+_CHINESE_DECIMAL = re.compile(
+    rf"(?P<share>百分之)?(?P<whole>[{_CHARACTERS}]+)点(?P<decimals>[〇零一二三四五六七八九]+)"
+    r"(?(share)|(?=个?(?:毫秒|微秒|秒|分钟|小时|天|倍|百分点|[万亿兆]|[KMG]i?B|字节|元)))"
+)
 _COMPACT = re.compile(
     r"(?<![A-Za-z0-9_.-])(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?(?![A-Za-z0-9_])"
 )
@@ -104,11 +109,18 @@ def in_digits(text: str) -> str:
     text = _ORDINAL.sub(lambda match: str(_ORDINALS.index(match[1].lower()) + 2), text)
     for pattern, digits in _ENGLISH_PHRASES:
         text = pattern.sub(digits, text)
+    text = _CHINESE_DECIMAL.sub(_decimal, text)
     text = re.sub(rf"百分之(?=[{_CHARACTERS}])", "百分之 ", text)
     text = _chinese(text)
     for pattern, digits in _CHINESE_PHRASES:
         text = pattern.sub(digits, text)
     return _COMPACT.sub(_spaced, text)
+
+
+def _decimal(match: re.Match[str]) -> str:
+    whole = _chinese_value(match["whole"])
+    digits = "".join(str(_DIGITS[character]) for character in match["decimals"])
+    return match.group() if whole is None else f"{match['share'] or ''}{whole}.{digits}"
 
 
 def _spaced(match: re.Match[str]) -> str:
@@ -177,7 +189,11 @@ def _counts(run: str, before: str, after: str) -> bool:
     if before[-1:].isdigit():
         # 3万: read with its digits.
         return False
-    if len(run) == 1 and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅", "了", "有")) and not after[:1].isalnum():
+    if (
+        len(run) == 1
+        and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅", "了", "有"))
+        and not after[:1].isalnum()
+    ):
         return True
     return len(run) > 1 or after[:1] in _MEASURES or after[:1] in ("成", "%")
 

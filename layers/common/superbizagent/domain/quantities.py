@@ -37,6 +37,9 @@ _LARGEST_ERROR = {
 class Number:
     """A number as written, magnitude words multiplied out. `step` is the place of its last written digit.
 
+    `naming`: part of a name (ORD-104952), which one may be called by, but nothing is near it. `counting`: a field or
+    count that says what it is and is no measure: 4 active connections are not 4 seconds. `measuring`: a field that
+    may be one, or a fraction.
     `parts`: another reading, in which white space or a smaller unit separates several numbers.
     """
 
@@ -46,7 +49,8 @@ class Number:
     step: Decimal = Decimal(1)
     parts: "tuple[Number, ...]" = ()
     naming: bool = False
-    """Part of a name (ORD-104952): one may call it by its number, but there is nothing near it."""
+    counting: bool = False
+    measuring: bool = False
 
     def agrees_with(self, evidence: "Number") -> bool:
         """Whether `evidence` shows this number, in its own unit and rounded as it says."""
@@ -62,9 +66,13 @@ class Number:
             if mine.dimension is theirs.dimension:
                 yield from ((a, evidence.value * b) for a in mine.factors for b in theirs.factors)
             return
+        if mine is not None and evidence.counting:
+            return
         if theirs is not None and theirs.dimension is Dimension.RATIO:
             return
         if evidence.naming and self.rounding is not Rounding.EXACT:
+            return
+        if mine is not None and mine.dimension is Dimension.RATIO and not evidence.measuring:
             return
         yield Decimal(1), evidence.value
         if mine is not None and mine.dimension in _USUAL and evidence.value >= 1_000:
@@ -155,14 +163,22 @@ _MAGNITUDES = {
 _LATIN_END = r"(?![A-Za-z0-9_])"
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
-    r"(?P<digits>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]{1,3}(?:[ '’][0-9]{3})+(?![0-9,:'’])|[0-9]+)"
+    r"(?P<digits>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]{1,3}(?:[ '’][0-9]{3})+(?![0-9:'’]|,[0-9])|[0-9]+)"
     r"(?P<decimals>\.[0-9]+)?(?:[eE](?P<exponent>[+-]?[0-9]{1,2})(?![A-Za-z0-9_]))?"
     r"(?:\s?[x×*]\s?10\^?(?P<power>[+-]?[0-9]{1,2})(?![0-9]))?(?![0-9]|\.[0-9])"
     r"(?P<ordinal>(?:st|nd|rd|th)(?![A-Za-z]))?"
-    rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
+    rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b"
+    r"|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
 )
 _UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
 _LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
+_FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
+_MEASURING = re.compile(
+    r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
+    r"|p[0-9]{2}|value|ms|sec|rate|ratio|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress",
+    re.IGNORECASE,
+)
+_LEVEL_BEFORE = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
 _NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
 _BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
 _RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
@@ -203,7 +219,19 @@ def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
     if rounding is Rounding.EXACT and unit is not None:
         rounding = rounding_of(text, match.start(), match.end())
     naming = bool(_NAME_BEFORE.search(text, max(match.start() - 2, 0), match.start()))
-    return _Place(match.start(), end, replace(number, rounding=rounding, naming=naming))
+    number = replace(number, rounding=rounding, naming=naming)
+    return _Place(match.start(), end, number if unit is not None else _of_field(number, text, match))
+
+
+def _of_field(number: Number, text: str, match: re.Match[str]) -> Number:
+    """A number without a unit, with what the name of its field tells of it."""
+    if text[match.end() : match.end() + 2].rstrip() == "x" or _LEVEL_BEFORE.search(
+        text[max(match.start() - 8, 0) : match.start()]
+    ):
+        return replace(number, counting=True)
+    field = _FIELD_NAME.search(text, max(match.start() - 40, 0), match.start())
+    measuring = number.value % 1 != 0 if field is None else _MEASURING.search(field["name"]) is not None
+    return replace(number, counting=field is not None and not measuring, measuring=measuring)
 
 
 def _unit_after(text: str, at: int) -> tuple[Unit | None, int, Rounding | None]:
