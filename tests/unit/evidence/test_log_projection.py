@@ -128,6 +128,23 @@ async def test_rare_json_and_filtered_records_are_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("DIAG-2")
+async def test_a_json_record_with_a_rare_value_in_any_field_is_shown(tmp_path: Path) -> None:
+    """Users are many, so that a new one is nothing; the same message with another outcome is."""
+    lines = [
+        f'{{"ts":"{START + timedelta(seconds=n):%Y-%m-%dT%H:%M:%SZ}","msg":"done",'
+        f'"user":"{chr(97 + n % 26) * (n % 9 + 1)}",'
+        f'"outcome":"{"ok" if n % 2 else "cached"}","ms":{n}}}'
+        for n in range(3_000)
+    ]
+    lines[1_234] = lines[1_234].replace("cached", "upstream reset")
+    (tmp_path / "app.log").write_text("\n".join(lines))
+
+    observation = await observe(tmp_path / "app.log")
+
+    assert lines[1_234] in observation.projection.splitlines()
+
+
+@pytest.mark.spec("DIAG-2")
 async def test_rare_records_survive_beside_long_ones(tmp_path: Path) -> None:
     """Each ordinary record would fill the room alone."""
     trace = "\n".join(f"\tat shop.Frame{n}.call(Frame.java:{n})" for n in range(300))

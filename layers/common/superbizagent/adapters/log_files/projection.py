@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt
+from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt, shortened
 from superbizagent.adapters.log_files.shapes import Shape, masked
 from superbizagent.adapters.log_files.timestamps import instant_of
 
@@ -68,11 +68,10 @@ class _Chosen:
         self._size = left
         self._left = left - _gap_size(findings.matched)
         self._whole = dict(chain(findings.head, findings.tail))
-        self._short: set[int] = set()
 
     @property
     def shortened(self) -> int:
-        return len(self._short)
+        return sum(map(shortened, self.records.values()))
 
     def choose(self, shapes: Sequence[Shape]) -> None:
         findings = self._findings
@@ -98,7 +97,6 @@ class _Chosen:
         if sum(map(self._room.bytes_of, pieces.values())) > self._left:
             return False
         self.records = pieces
-        self._short = {rank for rank, text in self._findings.head if text != pieces[rank]}
         return True
 
     def _take(self, rank: int, text: str) -> None:
@@ -113,8 +111,6 @@ class _Chosen:
             return
         self._left -= cost
         self.records[rank] = piece
-        if piece != text:
-            self._short.add(rank)
 
     def _piece(self, text: str, most: int) -> str:
         """`text` in at most `most` bytes, as far as excerpts of 100 characters and more can do it."""
@@ -195,7 +191,7 @@ def _round(*queues: Iterable[Shape]) -> Iterator[Shape]:
 def _examples(shapes: Sequence[Shape], findings: Findings) -> list[Shown]:
     """In the order in which they should be shown. The first ones of most searches are the rare severe ones."""
     order = _Order(shapes, findings.matched)
-    odd = sorted(findings.odd_continuations(), key=lambda shape: (shape.count, not shape.alarming, -shape.rank))
+    odd = sorted(findings.parts(), key=lambda shape: (shape.count, not shape.alarming, -shape.rank))
     # One iterator given twice has two turns a round.
     severe, rare = iter(order.severe), iter(order.rare)
     chosen = _round(severe, rare, order.trouble, severe, rare, odd, order.new, order.frequent)
