@@ -3,10 +3,10 @@
 import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from superbizagent.adapters.log_files.records import Record
-from superbizagent.adapters.log_files.shapes import MAX_MESSAGE, ContinuationLines, Miner, Shape, masked
+from superbizagent.adapters.log_files.shapes import MAX_MESSAGE, ContinuationLines, FieldValues, Miner, Shape, masked
 from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of
 from superbizagent.domain.evidence import LogLevel
 
@@ -15,6 +15,7 @@ _MAX_TAIL: Final = 1024 * 1024
 _MAX_WAITING: Final = 4 * 1024 * 1024
 _MAX_REDACTED: Final = 8 * 1024 * 1024
 _EXAMPLE: Final = 1_000
+_CUT_MARK: Final = "characters cut]…"
 _REORDERED: Final = 512
 _MAX_BUCKETS: Final = 12
 _KEPT_BUCKETS: Final = 4_000
@@ -41,6 +42,7 @@ class Found(NamedTuple):
     message: str
     text: str
     continuation: list[str] | None
+    fields: dict[str, Any] | None
 
 
 Shown = tuple[int, str]
@@ -103,6 +105,7 @@ class Findings:
         self._arrived = 0
         self._miners: dict[LogLevel | None, Miner] = {}
         self._continuations = ContinuationLines()
+        self._values = FieldValues()
 
     @property
     def ungrouped(self) -> int:
@@ -111,7 +114,8 @@ class Findings:
 
     def add(self, order: int, record: Record, level: LogLevel | None) -> None:
         micros = record.stamp.micros if record.stamp else None
-        found = Found(order, micros, level, record.message[:MAX_MESSAGE], record.text, record.continuation)
+        message = record.message[:MAX_MESSAGE]
+        found = Found(order, micros, level, message, record.text, record.continuation, record.fields)
         self._arrived += 1
         self._waiting_size += len(found.text)
         heapq.heappush(self._waiting, (order, self._arrived, found))
@@ -127,9 +131,9 @@ class Findings:
         """Once, after `finish`; each line that could be grouped is of exactly one."""
         return [shape for miner in self._miners.values() for shape in miner.shapes()]
 
-    def odd_continuations(self) -> list[Shape]:
-        """Rare lines within records, such as one line of a stack trace."""
-        return list(self._continuations.shapes())
+    def parts(self) -> list[Shape]:
+        """Of what stands within records: the lines of stack traces and the like, and the fields of JSON."""
+        return [*self._continuations.shapes(), *self._values.shapes()]
 
     def _settle(self) -> None:
         found = heapq.heappop(self._waiting)[2]
@@ -146,6 +150,9 @@ class Findings:
         self._shape(found, rank)
         if found.continuation:
             self._continued(found, rank)
+        if found.fields:
+            for shape in self._values.add(found.fields, rank):
+                shape.example = self._example(found, rank, shape.template)
 
     def _keep_ends(self, found: Found, rank: int) -> None:
         if len(self.head) < self.limit:
@@ -193,6 +200,11 @@ class Findings:
         return excerpt(self._redacted[1], room, (*self.contains, *wanted))
 
 
+def shortened(text: str) -> bool:
+    """Whether it is an excerpt; a record that says so itself counts as one."""
+    return _CUT_MARK in text
+
+
 def excerpt(text: str, room: int, contains: Sequence[str]) -> str:
     """`text`, or in about `room` characters its head, the surroundings of each text looked for, and its tail.
 
@@ -212,7 +224,7 @@ def excerpt(text: str, room: int, contains: Sequence[str]) -> str:
     done = 0
     for begin, end in sorted(keep):
         if begin > done:
-            parts.append(f"…[{begin - done} characters cut]…")
+            parts.append(f"…[{begin - done} {_CUT_MARK}")
         if end > done:
             parts.append(text[max(begin, done) : end])
             done = end

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt
+from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt, shortened
 from superbizagent.adapters.log_files.shapes import Shape, masked
 from superbizagent.adapters.log_files.timestamps import instant_of
 
@@ -68,11 +68,12 @@ class _Chosen:
         self._size = left
         self._left = left - _gap_size(findings.matched)
         self._whole = dict(chain(findings.head, findings.tail))
-        self._short: set[int] = set()
+        # Of several parts of one record its excerpt is cut around the rarest.
+        self._around = {part.rank: part.example for part in reversed(_odd(findings)) if part.example}
 
     @property
     def shortened(self) -> int:
-        return len(self._short)
+        return sum(map(shortened, self.records.values()))
 
     def choose(self, shapes: Sequence[Shape]) -> None:
         findings = self._findings
@@ -98,23 +99,25 @@ class _Chosen:
         if sum(map(self._room.bytes_of, pieces.values())) > self._left:
             return False
         self.records = pieces
-        self._short = {rank for rank, text in self._findings.head if text != pieces[rank]}
         return True
 
     def _take(self, rank: int, text: str) -> None:
-        text = self._whole.get(rank, text)
-        if not text or rank in self.records or len(self.records) >= self._findings.limit:
+        if rank in self.records or len(self.records) >= self._findings.limit:
             return
         expected = min(self._findings.matched, self._findings.limit, 5)
-        piece = self._piece(text, max(self._size // max(expected, 1), _LEAST_RECORD))
+        most = max(self._size // max(expected, 1), _LEAST_RECORD)
+        whole = self._whole.get(rank, "")
+        fits = whole and self._room.bytes_of(whole[: most + 1]) <= most
+        text = whole if fits else self._around.get(rank) or text or whole
+        if not text:
+            return
+        piece = self._piece(text, most)
         neighbours = (rank - 1 in self.records) + (rank + 1 in self.records)
         cost = self._room.bytes_of(piece) + (1 - neighbours) * _gap_size(self._findings.matched)
         if cost > self._left:
             return
         self._left -= cost
         self.records[rank] = piece
-        if piece != text:
-            self._short.add(rank)
 
     def _piece(self, text: str, most: int) -> str:
         """`text` in at most `most` bytes, as far as excerpts of 100 characters and more can do it."""
@@ -195,11 +198,15 @@ def _round(*queues: Iterable[Shape]) -> Iterator[Shape]:
 def _examples(shapes: Sequence[Shape], findings: Findings) -> list[Shown]:
     """In the order in which they should be shown. The first ones of most searches are the rare severe ones."""
     order = _Order(shapes, findings.matched)
-    odd = sorted(findings.odd_continuations(), key=lambda shape: (shape.count, not shape.alarming, -shape.rank))
     # One iterator given twice has two turns a round.
     severe, rare = iter(order.severe), iter(order.rare)
-    chosen = _round(severe, rare, order.trouble, severe, rare, odd, order.new, order.frequent)
+    chosen = _round(severe, rare, order.trouble, severe, rare, _odd(findings), order.new, order.frequent)
     return [(shape.rank, shape.example) for shape in islice(chosen, 4 * findings.limit)]
+
+
+def _odd(findings: Findings) -> list[Shape]:
+    """Lines and values within records, the rarest first."""
+    return sorted(findings.parts(), key=lambda shape: (shape.count, not shape.alarming, -shape.rank))
 
 
 def spans_days(findings: Findings) -> bool:

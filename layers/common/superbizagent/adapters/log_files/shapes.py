@@ -6,7 +6,7 @@ lost"). So each template keeps its wordings, and one that is rare among them is 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -20,6 +20,8 @@ MAX_WORDINGS: Final = 2_500
 MAX_TEMPLATES: Final = 800
 _MAX_COMPARISONS: Final = 8_000_000
 _MAX_TEMPLATE: Final = 200
+_MAX_FIELDS: Final = 60
+_MAX_VALUES: Final = 60
 _MAX_SPLIT: Final = 5
 _RARE_SHARE: Final = 20
 _GAP: Final = 4
@@ -292,3 +294,36 @@ class ContinuationLines:
 
     def shapes(self) -> Iterator[Shape]:
         yield from self._known.values()
+
+
+class FieldValues:
+    """The texts in the fields of JSON records: one that is rare in its field marks its record, whatever it says."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, Shape] | None] = {}
+
+    def add(self, fields: Mapping[str, object], rank: int) -> Iterator[Shape]:
+        """The shapes that are new, for the caller to fill in their example; `template` is the value."""
+        for name, value in fields.items():
+            if not isinstance(value, str) or len(value) > _MAX_TEMPLATE:
+                continue
+            if name not in self._values and len(self._values) < _MAX_FIELDS:
+                self._values[name] = {}
+            values = self._values.get(name)
+            if values is None:
+                continue
+            wording = masked(value)
+            shape = values.get(wording)
+            if shape is not None:
+                shape.count += 1
+            elif len(values) >= _MAX_VALUES:
+                # A field of names or ids: that one of them is rare says nothing.
+                self._values[name] = None
+            else:
+                words = alarming(value)
+                values[wording] = Shape(None, value, 1, None, None, int(words), rank, alarming=words)
+                yield values[wording]
+
+    def shapes(self) -> Iterator[Shape]:
+        for values in self._values.values():
+            yield from values.values() if values and len(values) > 1 else ()
