@@ -129,12 +129,12 @@ class Services:
         logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
         return EvidenceSources(
             logs=LogFiles(logs),
-            knowledge=self._knowledge,
+            knowledge=self.knowledge,
             database=_business_database(evidence.database),
         )
 
     @cached_property
-    def _knowledge(self) -> KnowledgeIndex:
+    def knowledge(self) -> KnowledgeIndex:
         from superbizagent.adapters.knowledge import (
             BedrockKnowledgeIndex,
             FullTextKnowledgeIndex,
