@@ -34,6 +34,7 @@ from superbizagent.adapters.knowledge import (
 )
 from superbizagent.adapters.knowledge.tables import knowledge_chunk, knowledge_document
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import LookupKnowledge
 from superbizagent.ports import KnowledgeIndex
@@ -164,7 +165,9 @@ def filled(url: str | None, folder: Path) -> Iterator[Database]:
 async def second_stage(
     database: Database, base_url: str, models: tuple[str, str], asked: Sequence[Question]
 ) -> Sequence[Ranking]:
-    embeddings = OpenAIEmbeddings(api_key="none", base_url=base_url, model=models[0], query_model=models[1])
+    embeddings = OpenAIEmbeddings(
+        api_key="none", base_url=base_url, model=models[0], query_model=models[1], redact=SecretRedactor()
+    )
     try:
         start = time.monotonic()
         outcome = await EmbeddingIngest(database, embeddings).run()

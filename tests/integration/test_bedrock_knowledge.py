@@ -42,6 +42,10 @@ def stubber(shared_client: Any) -> Iterator[Stubber]:
         yield stubber
 
 
+def redact(text: str) -> str:
+    return text.replace("hunter2", "[SECRET]")
+
+
 def result(text: str, uri: str = "s3://runbooks/payments/gateway-timeout.md", **metadata: Any) -> dict[str, Any]:
     return {
         "content": {"type": "TEXT", "text": text},
@@ -52,7 +56,7 @@ def result(text: str, uri: str = "s3://runbooks/payments/gateway-timeout.md", **
 
 
 async def look_up(stubber: Stubber, query: str = "gateway timeouts", limit: int = 5) -> Evidence:
-    return await BedrockKnowledgeIndex(BASE, stubber.client).lookup(LookupKnowledge(query=query, limit=limit))
+    return await BedrockKnowledgeIndex(BASE, redact, stubber.client).lookup(LookupKnowledge(query=query, limit=limit))
 
 
 def answer(stubber: Stubber, *results: dict[str, Any], **more: Any) -> None:
@@ -119,6 +123,13 @@ async def test_every_kind_of_place_names_a_source(
     answer(stubber, {"content": {"text": "t"}, "location": location})
     [document] = (await look_up(stubber)).documents
     assert (document.source, document.title, document.heading_path) == (source, title, ())
+
+
+@pytest.mark.spec("SEC-3")
+async def test_no_secret_of_a_question_is_sent(stubber: Stubber) -> None:
+    sent = {"knowledgeBaseId": BASE, "retrievalQuery": {"text": "password [SECRET]"}, "retrievalConfiguration": ANY}
+    stubber.add_response("retrieve", {"retrievalResults": []}, sent)
+    assert (await look_up(stubber, "password hunter2")).documents == ()
 
 
 async def test_a_page_is_named_and_ids_are_stable(stubber: Stubber) -> None:
@@ -234,7 +245,7 @@ async def test_refusals_are_told_in_our_words(stubber: Stubber, code: str, says:
 )
 async def test_an_answer_that_is_none_is_an_error_or_nothing_found(reply: Reply) -> None:
     async with http_stub(lambda _: reply) as stub:
-        index = BedrockKnowledgeIndex(BASE, client(stub.url))
+        index = BedrockKnowledgeIndex(BASE, redact, client(stub.url))
         try:
             evidence = await index.lookup(LookupKnowledge(query="gateway"))
         except EvidenceError:
@@ -244,14 +255,14 @@ async def test_an_answer_that_is_none_is_an_error_or_nothing_found(reply: Reply)
 
 async def test_a_service_that_is_not_there_or_silent() -> None:
     with pytest.raises(EvidenceUnavailable):
-        await BedrockKnowledgeIndex(BASE, client()).lookup(LookupKnowledge(query="gateway"))
+        await BedrockKnowledgeIndex(BASE, redact, client()).lookup(LookupKnowledge(query="gateway"))
 
     async def silent(_: Received) -> Reply:
         await asyncio.sleep(30)
         return Reply()
 
     async with http_stub(silent) as stub:
-        index = BedrockKnowledgeIndex(BASE, client(stub.url, read_timeout=0.2))
+        index = BedrockKnowledgeIndex(BASE, redact, client(stub.url, read_timeout=0.2))
         with pytest.raises(EvidenceTimeout):
             await index.lookup(LookupKnowledge(query="gateway"))
 
@@ -266,7 +277,7 @@ async def test_cancelling_ends_the_wait() -> None:
         return Reply({"retrievalResults": []})
 
     async with http_stub(held) as stub:
-        index = BedrockKnowledgeIndex(BASE, client(stub.url))
+        index = BedrockKnowledgeIndex(BASE, redact, client(stub.url))
         lookup = asyncio.create_task(index.lookup(LookupKnowledge(query="gateway")))
         await asked.wait()
         lookup.cancel()
@@ -283,4 +294,4 @@ async def test_without_credentials_the_base_is_unavailable(monkeypatch: pytest.M
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(EvidenceUnavailable):
-        await BedrockKnowledgeIndex(BASE).lookup(LookupKnowledge(query="gateway"))
+        await BedrockKnowledgeIndex(BASE, redact).lookup(LookupKnowledge(query="gateway"))

@@ -30,9 +30,15 @@ async def stub() -> AsyncIterator[HttpStub]:
 
 @pytest.fixture
 async def embeddings(stub: HttpStub) -> AsyncIterator[OpenAIEmbeddings]:
-    adapter = OpenAIEmbeddings(api_key=KEY, base_url=f"{stub.url}/v1", model="m", query_model="m-query", timeout=1)
+    adapter = OpenAIEmbeddings(
+        api_key=KEY, base_url=f"{stub.url}/v1", model="m", query_model="m-query", redact=redact, timeout=1
+    )
     yield adapter
     await adapter.close()
+
+
+def redact(text: str) -> str:
+    return text.replace("hunter2", "[SECRET]")
 
 
 def body(*vectors: Any, first: int = 0) -> dict[str, Any]:
@@ -59,10 +65,21 @@ async def test_a_question_is_asked_under_the_name_for_questions(stub: HttpStub, 
     assert await embeddings.query("why 🫠") == [1.0]
     assert (stub.received[0].json["model"], stub.received[0].json["input"]) == ("m-query", ["why 🫠"])
 
-    plain = OpenAIEmbeddings(api_key=KEY, base_url=f"{stub.url}/v1", model="m")
+    plain = OpenAIEmbeddings(api_key=KEY, base_url=f"{stub.url}/v1", model="m", redact=redact)
     await plain.query("why")
     await plain.close()
     assert stub.received[1].json["model"] == plain.model == "m"
+
+
+@pytest.mark.spec("SEC-3")
+async def test_no_secret_of_a_document_or_a_question_is_sent(stub: HttpStub, embeddings: OpenAIEmbeddings) -> None:
+    stub.script(Reply(body([1.0])))
+    await embeddings.passages(["password=hunter2"])
+    await embeddings.query("why does hunter2 not work")
+    assert [request.json["input"] for request in stub.received] == [
+        ["password=[SECRET]"],
+        ["why does [SECRET] not work"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,8 +148,8 @@ async def test_refusals_are_told_apart(
     assert len(stub.received) == 1, "retrying is the caller's"
 
 
-async def test_a_server_that_is_not_there_or_silent(stub: HttpStub, embeddings: OpenAIEmbeddings) -> None:
-    nobody = OpenAIEmbeddings(api_key=KEY, base_url="http://127.0.0.1:9", model="m")
+async def test_a_server_that_is_not_there_or_silent(stub: HttpStub) -> None:
+    nobody = OpenAIEmbeddings(api_key=KEY, base_url="http://127.0.0.1:9", model="m", redact=redact)
     with pytest.raises(ModelUnavailable) as caught:
         await nobody.query("why")
     await nobody.close()
@@ -143,5 +160,7 @@ async def test_a_server_that_is_not_there_or_silent(stub: HttpStub, embeddings: 
         return Reply()
 
     stub.answer = silent
+    impatient = OpenAIEmbeddings(api_key=KEY, base_url=stub.url, model="m", redact=redact, timeout=0.2)
     with pytest.raises(ModelTimeout):
-        await embeddings.query("why")
+        await impatient.query("why")
+    await impatient.close()

@@ -143,7 +143,7 @@ class Services:
 
         settings = read(KnowledgeSettings)
         if settings.knowledge_base_id is not None:
-            return BedrockKnowledgeIndex(settings.knowledge_base_id)
+            return BedrockKnowledgeIndex(settings.knowledge_base_id, self._redact)
         if (embeddings := self.embeddings) is not None:
             return RerankedKnowledgeIndex(self.database, embeddings, settings.embeddings_query_seconds)
         return FullTextKnowledgeIndex(self.database)
@@ -163,6 +163,7 @@ class Services:
             base_url=settings.embeddings_base_url,
             model=settings.embeddings_model,
             query_model=settings.embeddings_query_model,
+            redact=self._redact,
         )
 
     @cached_property

@@ -17,6 +17,7 @@ from superbizagent.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from superbizagent.ports import Redactor
 
 _RETRIABLE = frozenset({408, 409, 425, 429})
 _REFUSED_INPUT = frozenset({400, 413, 422})
@@ -41,11 +42,19 @@ class OpenAIEmbeddings:
     """One endpoint and one model. `timeout` in seconds bounds each read; the caller bounds the whole call.
 
     Some models embed a question otherwise than a passage, and some servers tell the two apart by the
-    model's name: `query_model` is the name to ask for questions with.
+    model's name: `query_model` is the name to ask for questions with. Every text passes `redact` first:
+    no secret of a document or a question reaches a model (SEC-3).
     """
 
     def __init__(
-        self, *, api_key: str, base_url: str | None, model: str, query_model: str | None = None, timeout: float = 60.0
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        model: str,
+        query_model: str | None = None,
+        redact: Redactor,
+        timeout: float = 60.0,
     ) -> None:
         self._client = openai.AsyncOpenAI(
             api_key=api_key,
@@ -58,6 +67,7 @@ class OpenAIEmbeddings:
         self._host = urlsplit(str(self._client.base_url)).hostname or "?"
         self._model = model
         self._query_model = query_model or model
+        self._redact = redact
 
     @property
     def model(self) -> str:
@@ -80,7 +90,7 @@ class OpenAIEmbeddings:
         try:
             # Floats: every server has them. The raw body: the SDK builds its models without checking.
             response = await self._client.embeddings.with_raw_response.create(
-                model=model, input=[_sendable(text) for text in texts], encoding_format="float"
+                model=model, input=[_sendable(self._redact(text)) for text in texts], encoding_format="float"
             )
             reply = _reply.validate_json(response.content)
         except openai.APIStatusError as error:

@@ -14,6 +14,7 @@ from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence, LookupKnowledge, Unit
 from superbizagent.domain.text import bound_characters, fold_whitespace
 from superbizagent.errors import EvidenceError, EvidenceTimeout, EvidenceUnavailable
+from superbizagent.ports import Redactor
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 12.0
@@ -36,10 +37,14 @@ _HINTS = {
 
 
 class BedrockKnowledgeIndex:
-    """Port KnowledgeIndex. `knowledge_base_id` is an id or an ARN; the region is the process's own."""
+    """Port KnowledgeIndex. `knowledge_base_id` is an id or an ARN; the region is the process's own.
 
-    def __init__(self, knowledge_base_id: str, client: Any = None) -> None:
+    A question passes `redact` before it leaves: the service shows it to a model (SEC-3).
+    """
+
+    def __init__(self, knowledge_base_id: str, redact: Redactor, client: Any = None) -> None:
         self._knowledge_base_id = knowledge_base_id
+        self._redact = redact
         self._given_client = client
 
     async def lookup(self, query: LookupKnowledge) -> Evidence:
@@ -77,7 +82,7 @@ class BedrockKnowledgeIndex:
         try:
             reply: Mapping[str, Any] = self._client.retrieve(
                 knowledgeBaseId=self._knowledge_base_id,
-                retrievalQuery={"text": embedded_query(query.query)},
+                retrievalQuery={"text": embedded_query(self._redact(query.query))},
                 retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": query.limit}},
             )
         except ClientError as error:
