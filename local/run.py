@@ -1,7 +1,8 @@
 """`make run`: the whole product on this machine. Prints what it does and the address to open.
 
 Everything has an embedded default; these variables put real parts in their place:
-DATABASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, EVIDENCE_FILE, RUNBOOKS.
+DATABASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, EVIDENCE_FILE, RUNBOOKS, EMBEDDINGS_MODEL,
+EMBEDDINGS_BASE_URL, EMBEDDINGS_API_KEY.
 """
 
 import argparse
@@ -22,12 +23,16 @@ from superbizagent import ingest
 from superbizagent.adapters.evidence_file import load_evidence_file
 from superbizagent.adapters.store import Database
 from superbizagent.errors import StoreError, SuperBizAgentError
-from superbizagent.settings import RunSettings, environment
+from superbizagent.settings import KnowledgeSettings, RunSettings, environment
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
-# The functions see only what the gateway gives them: the limits of a run, and what evidence files refer to.
-HANDED_ON = frozenset({name.upper() for name in RunSettings.model_fields} | {"BUSINESS_DATABASE_URL"})
+# The functions see only what the gateway gives them: the limits of a run, how documents are searched, and what
+# evidence files refer to.
+HANDED_ON = frozenset(
+    {name.upper() for settings in (RunSettings, KnowledgeSettings) for name in settings.model_fields}
+    | {"BUSINESS_DATABASE_URL"}
+)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ compile() {
 }
 compile --group dev --upgrade --output-file requirements-dev.txt
 compile --group local --constraints requirements-dev.txt --output-file requirements-local.txt
+compile --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
 compile --constraints requirements-dev.txt --output-file layers/common/requirements.txt
 # The installer itself, for scripts/venv.sh.
 awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt

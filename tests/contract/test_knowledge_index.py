@@ -1,6 +1,8 @@
 """What every knowledge index does: the fake, SQLite and a MySQL-compatible server alike."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -8,11 +10,18 @@ from typing import Protocol
 import pytest
 
 from migrations.run import upgrade
-from superbizagent.adapters.knowledge import FullTextKnowledgeIndex, KnowledgeIngest
+from superbizagent.adapters.knowledge import (
+    EmbeddingIngest,
+    FullTextKnowledgeIndex,
+    KnowledgeIngest,
+    RerankedKnowledgeIndex,
+)
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import Evidence, LookupKnowledge, Unit
+from superbizagent.errors import ModelUnavailable
 from superbizagent.ports import KnowledgeIndex
 from tests.database_server import DatabaseServer
+from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.knowledge import FakeKnowledgeIndex
 
 Files = Mapping[str, str]
@@ -22,7 +31,8 @@ class Fill(Protocol):
     def __call__(self, files: Files) -> KnowledgeIndex: ...
 
 
-ENGINES = ["fake", "sqlite", "mysql"]
+# "silent": a second stage whose server never gives a usable answer has to do all that full text does.
+ENGINES = ["fake", "sqlite", "mysql", "silent"]
 
 
 @pytest.fixture(params=ENGINES)
@@ -31,8 +41,9 @@ def fill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fill]:
     if request.param == "fake":
         yield _fake
         return
-    database = Database(request.getfixturevalue(f"{request.param}_database"))
-    yield lambda files: _ingested(database, files, tmp_path / "documents")
+    engine = "sqlite" if request.param == "silent" else request.param
+    database = Database(request.getfixturevalue(f"{engine}_database"))
+    yield lambda files: _ingested(database, files, tmp_path / "documents", silent=request.param == "silent")
     database.close()
 
 
@@ -51,7 +62,7 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         database = Database(url)
         ending.callback(database.close)
         upgrade(database.engine)
-        yield _ingested(database, RUNBOOKS, folder / "documents")
+        yield _ingested(database, RUNBOOKS, folder / "documents", silent=request.param == "silent")
 
 
 def _fake(files: Files) -> KnowledgeIndex:
@@ -61,13 +72,23 @@ def _fake(files: Files) -> KnowledgeIndex:
     return index
 
 
-def _ingested(database: Database, files: Files, folder: Path) -> KnowledgeIndex:
+def _ingested(database: Database, files: Files, folder: Path, *, silent: bool) -> KnowledgeIndex:
     for source, text in files.items():
         path = folder / source
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert list(KnowledgeIngest(database).run(folder, "documents"))
-    return FullTextKnowledgeIndex(database)
+    return _with_silent_second_stage(database) if silent else FullTextKnowledgeIndex(database)
+
+
+def _with_silent_second_stage(database: Database) -> KnowledgeIndex:
+    embeddings = FakeEmbeddings()
+    # A thread of its own, for the test's may run an event loop.
+    with ThreadPoolExecutor() as threads:
+        outcome = threads.submit(lambda: asyncio.run(EmbeddingIngest(database, embeddings).run())).result()
+    assert outcome.error is None
+    embeddings.query_error = ModelUnavailable()
+    return RerankedKnowledgeIndex(database, embeddings)
 
 
 RUNBOOKS: Files = {

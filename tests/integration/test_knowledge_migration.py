@@ -1,4 +1,4 @@
-"""V014 forward and back with documents in place, and its full-text index in step with its table."""
+"""V014 and V015 forward and back with documents in place, and its full-text index in step with its table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,16 @@ import pytest
 from sqlalchemy import inspect, text
 
 from migrations.run import downgrade, upgrade
-from superbizagent.adapters.knowledge import FullTextKnowledgeIndex, KnowledgeIngest
+from superbizagent.adapters.knowledge import (
+    EmbeddingIngest,
+    FullTextKnowledgeIndex,
+    KnowledgeIngest,
+    RerankedKnowledgeIndex,
+)
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import LookupKnowledge
 from superbizagent.errors import EvidenceUnavailable
+from tests.fakes.embeddings import FakeEmbeddings
 
 
 @pytest.fixture(params=["sqlite", "mysql"])
@@ -56,6 +62,39 @@ async def test_v014_goes_back_and_forward_with_documents_in_place(database: Data
     upgrade(database.engine)
     list(KnowledgeIngest(database).run(folder, "documents"))
     assert await titles(database, "disk") == ["Disk full"]
+
+
+@pytest.mark.spec("KNOW-5", "STORE-1", "STORE-4")
+async def test_v015_goes_forward_and_back_with_documents_in_place(database: Database, folder: Path) -> None:
+    upgrade(database.engine)
+    list(KnowledgeIngest(database).run(folder, "documents"))
+    embeddings = FakeEmbeddings()
+    assert (await EmbeddingIngest(database, embeddings).run()).stored == 1
+
+    downgrade(database.engine, "V014")
+    assert "knowledge_embedding" not in inspect(database.engine).get_table_names()
+    assert "embedding_digest" not in {
+        column["name"] for column in inspect(database.engine).get_columns("knowledge_chunk")
+    }
+    with database.engine.begin() as connection:
+        # As an ingest of that version writes it; the full-text index has to be alive.
+        connection.execute(text("UPDATE knowledge_chunk SET terms = 'kwdzebra\n\nkwdzebra'"))
+        # So that the next ingest, as after any release with new terms, reads the file again.
+        connection.execute(text("UPDATE knowledge_document SET digest = 'of an earlier version'"))
+
+    upgrade(database.engine, "V015")
+    # A run that broke off is run again.
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'V014'"))
+    upgrade(database.engine, "V015")
+    assert await titles(database, "zebra") == ["Disk full"]
+    reranked = RerankedKnowledgeIndex(database, embeddings)
+    assert len((await reranked.lookup(LookupKnowledge(query="zebra"))).documents) == 1
+    assert (await EmbeddingIngest(database, embeddings).run()).stored == 0
+
+    list(KnowledgeIngest(database).run(folder, "documents"))
+    assert (await EmbeddingIngest(database, embeddings).run()).stored == 1
+    assert (await reranked.lookup(LookupKnowledge(query="disk"))).coverage.notes == ()
 
 
 @pytest.mark.spec("KNOW-5", "STORE-4")

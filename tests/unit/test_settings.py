@@ -10,6 +10,7 @@ from superbizagent.settings import (
     ChannelSettings,
     DatabaseSettings,
     EvidenceSettings,
+    KnowledgeSettings,
     ModelSettings,
     PrincipalSettings,
     RunSettings,
@@ -68,6 +69,12 @@ def test_everything_wrong_is_named_at_once() -> None:
         (ModelSettings, {**MODEL, "OPENAI_BASE_URL": "ftp://canary"}, "OPENAI_BASE_URL"),
         (ModelSettings, {**MODEL, "OPENAI_API_KEY": "sk-canary\nx"}, "OPENAI_API_KEY"),
         (ModelSettings, {**MODEL, "OPENAI_API_KEY": "密钥canary"}, "OPENAI_API_KEY"),
+        (KnowledgeSettings, {"EMBEDDINGS_BASE_URL": "canary"}, "EMBEDDINGS_BASE_URL"),
+        (KnowledgeSettings, {"EMBEDDINGS_API_KEY": "sk canary"}, "EMBEDDINGS_API_KEY"),
+        (KnowledgeSettings, {"EMBEDDINGS_MODEL": "canary" * 50}, "EMBEDDINGS_MODEL"),
+        (KnowledgeSettings, {"EMBEDDINGS_QUERY_SECONDS": "canary"}, "EMBEDDINGS_QUERY_SECONDS"),
+        (KnowledgeSettings, {"KNOWLEDGE_BASE_ID": "canary base"}, "KNOWLEDGE_BASE_ID"),
+        (KnowledgeSettings, {"KNOWLEDGE_BASE_ID": "arn:aws:bedrock:eu-west-1:1:canary/A"}, "KNOWLEDGE_BASE_ID"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "wss://canary/live"}, "CONNECTIONS_ENDPOINT"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "https://"}, "CONNECTIONS_ENDPOINT"),
     ],
@@ -81,7 +88,13 @@ def test_what_is_wrong_is_named_and_not_quoted(shape: type[Any], variables: dict
 
 def test_secrets_stay_out_of_representations() -> None:
     assert "sk-canary" not in repr(read(ModelSettings, MODEL))
+    assert "sk-canary" not in repr(read(KnowledgeSettings, {"EMBEDDINGS_API_KEY": "sk-canary"}))
     assert "hunter2" not in repr(read(DatabaseSettings, {"DATABASE_URL": "mysql://u:hunter2@h/d"}))
+
+
+def test_a_knowledge_base_is_named_by_id_or_arn() -> None:
+    for name in ("KB12345678", "arn:aws-us-gov:bedrock:us-gov-west-1:123456789012:knowledge-base/KB12345678"):
+        assert read(KnowledgeSettings, {"KNOWLEDGE_BASE_ID": name}).knowledge_base_id == name
 
 
 def test_empty_variables_are_as_good_as_none() -> None:

@@ -20,13 +20,15 @@ from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
+from superbizagent.errors import ConfigurationError
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
-from superbizagent.ports import BusinessDatabase, Channel, Clock, LogSource, Model, Redactor
+from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
     ChannelSettings,
     DatabaseSettings,
     EvidenceSettings,
+    KnowledgeSettings,
     ModelSettings,
     PrincipalSettings,
     RunSettings,
@@ -36,6 +38,7 @@ from superbizagent.settings import (
 
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
+    from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 
 T = TypeVar("T")
 
@@ -120,13 +123,44 @@ class Services:
 
     @cached_property
     def _sources(self) -> EvidenceSources:
-        from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
-
         evidence = self._evidence_file
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
-            knowledge=FullTextKnowledgeIndex(self.database),
+            knowledge=self.knowledge,
             database=_business_database(evidence.database),
+        )
+
+    @cached_property
+    def knowledge(self) -> KnowledgeIndex:
+        from superbizagent.adapters.knowledge import (
+            BedrockKnowledgeIndex,
+            FullTextKnowledgeIndex,
+            RerankedKnowledgeIndex,
+        )
+
+        settings = read(KnowledgeSettings)
+        if settings.knowledge_base_id is not None:
+            return BedrockKnowledgeIndex(settings.knowledge_base_id, self._redact)
+        if (embeddings := self.embeddings) is not None:
+            return RerankedKnowledgeIndex(self.database, embeddings, settings.embeddings_query_seconds)
+        return FullTextKnowledgeIndex(self.database)
+
+    @cached_property
+    def embeddings(self) -> "OpenAIEmbeddings | None":
+        """None where no model for them is configured."""
+        settings = read(KnowledgeSettings)
+        if settings.embeddings_model is None:
+            if settings.embeddings_base_url is not None:
+                raise ConfigurationError("EMBEDDINGS_BASE_URL is set and EMBEDDINGS_MODEL is not")
+            return None
+        from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+
+        return OpenAIEmbeddings(
+            api_key=settings.embeddings_api_key,
+            base_url=settings.embeddings_base_url,
+            model=settings.embeddings_model,
+            query_model=settings.embeddings_query_model,
+            redact=self._redact,
         )
 
     @cached_property

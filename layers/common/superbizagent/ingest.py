@@ -1,10 +1,12 @@
 """``python -m superbizagent.ingest DIR``: makes a folder of Markdown files findable (KNOW-5).
 
-Exit status: 0 when the index is up to date, 1 when a file had to be skipped or the database failed,
+Exit status: 0 when the index is up to date, 1 when something had to be left out or the database failed,
 2 when the command can't be carried out as given.
 """
 
 import argparse
+import asyncio
+import contextlib
 import io
 import re
 import sys
@@ -12,7 +14,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest, check_folder
+from superbizagent.adapters.knowledge import (
+    BadFolder,
+    Change,
+    ChangeKind,
+    Embedded,
+    EmbeddingIngest,
+    KnowledgeIngest,
+    check_folder,
+)
+from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.store import Database
 from superbizagent.bootstrap import Services
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
@@ -34,7 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(options.folder).expanduser().resolve()
         check_folder(folder)
         collection = _collection(options.collection, folder)
-        return _ingest(open_database(options.url), folder, collection)
+        embeddings = Services().embeddings
+        with contextlib.closing(open_database(options.url)) as database:
+            indexed = _ingest(database, folder, collection)
+            return max(indexed, _embed(database, embeddings) if embeddings is not None else 0)
     except (BadCommand, BadFolder) as error:
         print(error, file=sys.stderr)
         return 2
@@ -68,15 +82,31 @@ def _collection(given: str | None, folder: Path) -> str:
 def _ingest(database: Database, folder: Path, collection: str) -> int:
     counts: Counter[ChangeKind] = Counter()
     passages = 0
-    try:
-        for change in KnowledgeIngest(database).run(folder, collection):
-            _print(change)
-            counts[change.kind] += 1
-            passages += change.passages
-    finally:
-        database.close()
-    print(_summary(collection, counts, passages))
+    for change in KnowledgeIngest(database).run(folder, collection):
+        _print(change)
+        counts[change.kind] += 1
+        passages += change.passages
+    print(_summary(collection, counts, passages), flush=True)
     return 1 if counts[ChangeKind.SKIPPED] else 0
+
+
+def _embed(database: Database, embeddings: OpenAIEmbeddings) -> int:
+    """The documents can be found by their words already, whatever becomes of this."""
+    outcome = asyncio.run(_embedded(database, embeddings))
+    print(f"Embeddings of {embeddings.model}: {_counted(outcome.stored, 'passage')} added.", flush=True)
+    if outcome.refused:
+        print(f"{_counted(outcome.refused, 'passage')}: too long for {embeddings.model}.", file=sys.stderr)
+    if outcome.error is not None:
+        reason = f"{outcome.error.message} ({outcome.error})"
+        print(f"The other embeddings are missing: {reason} Run this command again to add them.", file=sys.stderr)
+    return 1 if outcome.error is not None or outcome.refused else 0
+
+
+async def _embedded(database: Database, embeddings: OpenAIEmbeddings) -> Embedded:
+    try:
+        return await EmbeddingIngest(database, embeddings).run()
+    finally:
+        await embeddings.close()
 
 
 def _print(change: Change) -> None:

@@ -11,6 +11,7 @@ from superbizagent.errors import ConfigurationError
 
 Seconds = Annotated[float, Field(ge=0.05, le=86_400)]
 _ADDRESS = r"^https?://[^\s/?#]+"
+_KNOWLEDGE_BASE = r"^([0-9A-Za-z]{10}|arn:aws[a-z-]*:bedrock:[a-z0-9-]+:[0-9]{12}:knowledge-base/[0-9A-Za-z]{10})$"
 
 
 class _Settings(BaseModel):
@@ -55,6 +56,21 @@ class EvidenceSettings(_Settings):
     evidence_file: Path
 
 
+class KnowledgeSettings(_Settings):
+    """`knowledge_base_id`: of a knowledge base of Amazon Bedrock, in the place of our own index.
+
+    `embeddings_model` set: our index ranks by meaning too. `embeddings_query_model` where the server
+    wants questions under another name than passages.
+    """
+
+    knowledge_base_id: str | None = Field(default=None, pattern=_KNOWLEDGE_BASE)
+    embeddings_api_key: str = Field(default="none", pattern=r"^[!-~]+$", repr=False)
+    embeddings_base_url: str | None = Field(default=None, pattern=_ADDRESS)
+    embeddings_model: str | None = Field(default=None, max_length=200)
+    embeddings_query_model: str | None = Field(default=None, max_length=200)
+    embeddings_query_seconds: Seconds = 5.0
+
+
 class RunSettings(_Settings):
     """Limits of one run; seconds, calls and tokens."""
 
@@ -97,8 +113,10 @@ def _problem(problem: Any) -> str:
     match problem["type"]:
         case "missing":
             return f"{name} is not set"
-        case "string_pattern_mismatch" if name == "OPENAI_API_KEY":
+        case "string_pattern_mismatch" if name.endswith("_API_KEY"):
             return f"{name} has characters that no key has"
+        case "string_pattern_mismatch" if name == "KNOWLEDGE_BASE_ID":
+            return f"{name} is not the id or ARN of a knowledge base"
         case "string_pattern_mismatch":
             return f"{name} is not an http or https address"
         case _:

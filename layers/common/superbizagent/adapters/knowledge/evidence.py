@@ -1,6 +1,7 @@
 """Ranked passages as evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from superbizagent.adapters.knowledge.ranking import Corpus
 from superbizagent.adapters.knowledge.search import MAX_CANDIDATES, Hit
@@ -16,7 +17,17 @@ EVIDENCE_BYTES = 7_000
 _PLACE_CHARACTERS = 300
 
 
-def evidence_of(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus, limit: int) -> Evidence:
+@dataclass(frozen=True)
+class Shown:
+    """One passage of the evidence."""
+
+    reference: DocumentRef
+    text: str
+
+
+def evidence_of(
+    hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus, limit: int, notes: Sequence[str] = ()
+) -> Evidence:
     """The best `limit` hits. Terms that occur nowhere find nothing, and no hit means no line."""
     shown = hits[:limit]
     coverage = Coverage(
@@ -27,33 +38,36 @@ def evidence_of(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus, limit
         truncated=len(shown) < len(hits),
         # Only passages in the words of the query were looked for.
         filtered=True,
-        notes=_notes(hits),
+        notes=(*_notes(hits), *notes),
     )
     if not shown:
         return Evidence(title=TITLE, coverage=coverage)
     return Evidence(
         title=TITLE,
         summary=(f"passages searched: {corpus.passages}; matched: {len(hits)}; shown: {len(shown)}",),
-        lines=_lines(shown, terms, corpus),
+        lines=passage_lines(
+            [Shown(_reference(hit), hit.candidate.passage.text) for hit in shown],
+            {term: corpus.rarity(term) for term in terms},
+        ),
         coverage=coverage,
         documents=tuple(_reference(hit) for hit in shown),
     )
+
+
+def passage_lines(passages: Sequence[Shown], weights: Mapping[str, float]) -> tuple[str, ...]:
+    """Each passage under a line that names it, cut to what is around the terms of most weight."""
+    room = EVIDENCE_BYTES // max(len(passages), 1)
+    lines: list[str] = []
+    for passage in passages:
+        heading = _heading(passage.reference)
+        lines += [heading, *snippet(passage.text, weights, room - len(heading.encode()) - 1)]
+    return tuple(lines)
 
 
 def _notes(hits: Sequence[Hit]) -> tuple[str, ...]:
     if len(hits) < MAX_CANDIDATES:
         return ()
     return (f"At least {len(hits)} passages match; a more specific query ranks them better.",)
-
-
-def _lines(hits: Sequence[Hit], terms: Sequence[str], corpus: Corpus) -> tuple[str, ...]:
-    weights = {term: corpus.rarity(term) for term in terms}
-    room = EVIDENCE_BYTES // len(hits)
-    lines: list[str] = []
-    for hit in hits:
-        heading = _heading(_reference(hit))
-        lines += [heading, *snippet(hit.candidate.passage.text, weights, room - len(heading.encode()) - 1)]
-    return tuple(lines)
 
 
 def _heading(reference: DocumentRef) -> str:

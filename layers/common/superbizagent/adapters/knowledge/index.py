@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -37,12 +38,25 @@ class FullTextKnowledgeIndex:
             raise EvidenceUnavailable("The documents could not be searched.") from error
 
 
-def _search(connection: Connection, query: LookupKnowledge) -> Evidence:
-    wanted = Query.of(query.query)
+@dataclass(frozen=True)
+class Matches:
+    """What the engine found for a query, and what it takes to rank it."""
+
+    terms: Sequence[str]
+    candidates: Sequence[Candidate]
+    corpus: Corpus
+
+
+def matches(connection: Connection, query: str) -> Matches:
+    wanted = Query.of(query)
     corpus = _corpus(connection, [*wanted.words, *wanted.compounds])
-    terms = wanted.terms(corpus.frequencies)
-    hits = ranked(terms, _candidates(connection, corpus), corpus)
-    return evidence_of(hits, terms, corpus, query.limit)
+    return Matches(wanted.terms(corpus.frequencies), _candidates(connection, corpus), corpus)
+
+
+def _search(connection: Connection, query: LookupKnowledge) -> Evidence:
+    found = matches(connection, query.query)
+    hits = ranked(found.terms, found.candidates, found.corpus)
+    return evidence_of(hits, found.terms, found.corpus, query.limit)
 
 
 def _corpus(connection: Connection, terms: Sequence[str]) -> Corpus:
@@ -64,6 +78,7 @@ def _candidates(connection: Connection, corpus: Corpus) -> Sequence[Candidate]:
             chunk.c.terms,
             chunk.c.position,
             chunk.c.document_id,
+            chunk.c.embedding_digest,
             document.c.title,
             document.c.source,
         )
@@ -83,4 +98,5 @@ def _candidate(row: Row[*tuple[Any, ...]]) -> Candidate:
         source=row.source,
         position=row.position,
         terms=PassageTerms(*fields),
+        embedding_digest=row.embedding_digest,
     )

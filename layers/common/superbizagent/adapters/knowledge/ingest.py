@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
+from superbizagent.adapters.knowledge.embedding import embedded_text, embedding_digest
 from superbizagent.adapters.knowledge.folder import SourceFile, check_folder, markdown_files, read_text
 from superbizagent.adapters.knowledge.markdown import parse_markdown
 from superbizagent.adapters.knowledge.passages import Document
@@ -20,8 +21,8 @@ from superbizagent.adapters.knowledge.tables import (
 from superbizagent.adapters.knowledge.units import UnitsOfWork
 
 # Goes into every digest: with a new one, all files are indexed anew. Raise it with every change to
-# how passages or terms are made.
-_INDEX_VERSION = 1
+# how passages, terms or embedded texts are made.
+_INDEX_VERSION = 2
 
 
 class ChangeKind(StrEnum):
@@ -139,6 +140,9 @@ def _chunk_rows(document: Document, document_id: int) -> Sequence[dict[str, obje
                 "text": passage.text,
                 "terms": "\n".join(" ".join(field.elements()) for field in fields),
                 "length": terms.length,
+                "embedding_digest": embedding_digest(
+                    embedded_text(document.title, passage.heading_path, document.passages[0].text, passage.text)
+                ),
             }
         )
     return rows

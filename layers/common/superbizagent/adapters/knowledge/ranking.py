@@ -18,7 +18,7 @@ _LENGTH_SHARE = 0.6
 
 # Below this share of the query's weight, what a document has in common with the query is chance,
 # unless its title names it.
-_LEAST_SHARE = 0.2
+LEAST_SHARE = 0.2
 _TERMS_EXPECTED = 6
 # In a longer query, such as a pasted log, terms that no document has mean nothing.
 _SHORT_QUERY = 12
@@ -76,22 +76,31 @@ class Corpus:
         return max(self.text_length / self.passages, 1.0)
 
 
-def scores(terms: Sequence[str], document: Sequence[PassageTerms], corpus: Corpus) -> Sequence[float]:
+def scores(
+    terms: Sequence[str], document: Sequence[PassageTerms], corpus: Corpus, least_share: float = LEAST_SHARE
+) -> Sequence[float]:
     """How well each passage of a document answers a query of these distinct terms; 0.0: not at all.
 
-    `document` has all its passages in which any of the terms occurs.
+    `document` has all its passages in which any of the terms occurs. `least_share` of the query's
+    weight has to be in the document, unless its title names it.
     """
     found = [passage.having(terms) for passage in document]
     anywhere = frozenset[str]().union(*found)
     named = any(passage.title[term] for passage in document for term in anywhere)
-    if not named and corpus.weight(anywhere) < _LEAST_SHARE * _expected(terms, corpus):
+    if not named and corpus.weight(anywhere) < least_share * _expected(terms, corpus):
         return [0.0] * len(document)
     own = [
         _bm25(sorted(having), passage, corpus) + _ELSEWHERE * corpus.weight(anywhere - having)
         for having, passage in zip(found, document, strict=True)
     ]
-    best_first = sorted(range(len(own)), key=lambda at: -own[at])
-    return [own[at] * _REPEATED ** best_first.index(at) for at in range(len(own))]
+    return in_turn(own)
+
+
+def in_turn(points: Sequence[float]) -> Sequence[float]:
+    """The points of a document's passages, each further one's lessened."""
+    best_first = sorted(range(len(points)), key=lambda at: -points[at])
+    rank = {at: number for number, at in enumerate(best_first)}
+    return [points[at] * _REPEATED ** rank[at] for at in range(len(points))]
 
 
 def _bm25(terms: Sequence[str], passage: PassageTerms, corpus: Corpus) -> float:

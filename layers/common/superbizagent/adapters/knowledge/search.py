@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from superbizagent.adapters.knowledge.passages import Document, Passage
-from superbizagent.adapters.knowledge.ranking import Corpus, PassageTerms, scores
+from superbizagent.adapters.knowledge.ranking import LEAST_SHARE, Corpus, PassageTerms, scores
 from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms
 
 MAX_CANDIDATES = 400
@@ -26,6 +26,7 @@ class Candidate:
     source: str
     position: int
     terms: PassageTerms = field(repr=False)
+    embedding_digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,20 +82,22 @@ def selective_terms(frequencies: Mapping[str, int]) -> Sequence[str]:
     return chosen or [term for _, term in found]
 
 
-def ranked(terms: Sequence[str], candidates: Sequence[Candidate], corpus: Corpus) -> Sequence[Hit]:
+def ranked(
+    terms: Sequence[str], candidates: Sequence[Candidate], corpus: Corpus, least_share: float = LEAST_SHARE
+) -> Sequence[Hit]:
     """The passages that answer the query, best first; equal ones in the order of their documents."""
     documents: defaultdict[int, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: candidate.position):
         documents[candidate.document].append(candidate)
-    hits = [hit for document in documents.values() for hit in _hits(terms, document, corpus)]
-    return sorted((hit for hit in hits if hit.score > 0), key=_order)
+    hits = [hit for document in documents.values() for hit in _hits(terms, document, corpus, least_share)]
+    return sorted((hit for hit in hits if hit.score > 0), key=in_order)
 
 
-def _hits(terms: Sequence[str], document: Sequence[Candidate], corpus: Corpus) -> Sequence[Hit]:
-    points = scores(terms, [candidate.terms for candidate in document], corpus)
+def _hits(terms: Sequence[str], document: Sequence[Candidate], corpus: Corpus, least_share: float) -> Sequence[Hit]:
+    points = scores(terms, [candidate.terms for candidate in document], corpus, least_share)
     return [Hit(candidate, score) for candidate, score in zip(document, points, strict=True)]
 
 
-def _order(hit: Hit) -> tuple[float, str, int, str]:
+def in_order(hit: Hit) -> tuple[float, str, int, str]:
     candidate = hit.candidate
     return (-hit.score, candidate.source, candidate.position, candidate.passage.passage_id)

@@ -1,4 +1,4 @@
-"""The tables of the index, as migration V014 makes them."""
+"""The tables of the index, as migrations V014 and V015 make them."""
 
 from sqlalchemy import (
     JSON,
@@ -7,18 +7,20 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
 )
-from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.dialects.mysql import MEDIUMBLOB, MEDIUMTEXT
 
 _Key = BigInteger().with_variant(Integer, "sqlite")
 _LongText = Text().with_variant(MEDIUMTEXT(), "mysql")
 
 COLLECTION_CHARACTERS = 64
 SOURCE_CHARACTERS = 500
+MODEL_CHARACTERS = 200
 
 metadata = MetaData()
 
@@ -45,5 +47,18 @@ knowledge_chunk = Table(
     # Three lines: the terms of the title, of the headings, of the text. The full-text index is on this.
     Column("terms", _LongText, nullable=False),
     Column("length", Integer, nullable=False),
+    # What `knowledge_embedding` has this passage under; null until it is indexed anew after V015.
+    Column("embedding_digest", String(64)),
     Index("ux_knowledge_chunk_position", "document_id", "position", unique=True),
+    Index("ix_knowledge_chunk_embedding", "embedding_digest"),
+)
+
+knowledge_embedding = Table(
+    "knowledge_embedding",
+    metadata,
+    Column("model", String(MODEL_CHARACTERS), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    Column("dimension", Integer, nullable=False),
+    # float32, little-endian, of length one.
+    Column("vector", LargeBinary().with_variant(MEDIUMBLOB(), "mysql"), nullable=False),
 )

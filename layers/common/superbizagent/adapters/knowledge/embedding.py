@@ -1,0 +1,85 @@
+"""What of a passage is embedded, and vectors as they are stored. Plain Python: no numpy in the layer."""
+
+import hashlib
+import math
+import re
+import sys
+from array import array
+from collections.abc import Sequence
+from operator import mul
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from superbizagent.domain.text import bound_characters
+
+# About what small models read of a text; longer passages don't occur (`PASSAGE_CHARACTERS`).
+_TEXT_CHARACTERS = 2_000
+_LEAD_CHARACTERS = 240
+_QUERY_CHARACTERS = 1_000
+# KubePodCrashLooping says nothing to a model, Kube Pod Crash Looping does.
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+if TYPE_CHECKING:
+    Vector: TypeAlias = array[float]
+else:
+    # Not generic at run time before Python 3.12.
+    Vector = array
+"""Numbers of 32 bits, of length one: the product of two is their cosine."""
+
+
+class Embeddings(Protocol):
+    """Texts to vectors, of any length but all of one dimension. Raises ModelError."""
+
+    @property
+    def model(self) -> str:
+        """What vectors are kept under: those of two models can't be compared."""
+
+    async def passages(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector for each text, in order. Raises ModelContextTooLong when fewer or shorter ones may do."""
+
+    async def query(self, text: str) -> Sequence[float]:
+        """The vector of a question."""
+
+
+def embedded_text(title: str, heading_path: Sequence[str], lead: str, text: str) -> str:
+    """A passage with what it is about: "Check the logs." alone could stand in any document.
+
+    `lead` is the text of the document's first passage.
+    """
+    place = _WORD_START.sub(" ", " > ".join((title, *heading_path)))
+    parts = [place, text] if text == lead else [place, bound_characters(lead, _LEAD_CHARACTERS), text]
+    return bound_characters("\n".join(parts), _TEXT_CHARACTERS)
+
+
+def embedding_digest(embedded: str) -> str:
+    return hashlib.sha256(embedded.encode("utf-8", "replace")).hexdigest()
+
+
+def embedded_query(text: str) -> str:
+    """Of a longer query, its beginning and its end: a question stands before or after what is pasted."""
+    if len(text) <= 2 * _QUERY_CHARACTERS:
+        return text
+    return f"{text[:_QUERY_CHARACTERS]}\n{text[-_QUERY_CHARACTERS:]}"
+
+
+def unit_vector(numbers: Sequence[float]) -> Vector:
+    length = math.hypot(*numbers)
+    return array("f", (number / length for number in numbers))
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    return math.fsum(map(mul, one, other))
+
+
+def to_bytes(vector: Vector) -> bytes:
+    return _little_endian(vector).tobytes()
+
+
+def from_bytes(stored: bytes) -> Vector:
+    return _little_endian(array("f", stored))
+
+
+def _little_endian(vector: Vector) -> Vector:
+    if sys.byteorder == "big":
+        vector = vector[:]
+        vector.byteswap()
+    return vector
