@@ -14,7 +14,8 @@ PAYMENTS = logs(
     '{"ts": "2026-11-30T14:00:07.636Z", "level": "ERROR", "logger": "gateway.pool", "msg": "pool exhausted, gave up'
     ' after 3000 ms", "active": 4, "max": 4, "waiting": 22, "order_id": "ORD-104952", "attempt": 2}',
     '{"ts": "2026-11-30T14:00:10.291Z", "level": "ERROR", "logger": "gateway.pool", "msg": "pool exhausted, gave up'
-    ' after 3000 ms", "order_id": "ORD-104953", "delta": -12, "bytes": 2621440, "peer": "10.0.0.17:8443", "status": 502}',
+    ' after 3000 ms", "order_id": "ORD-104953", "delta": -12, "bytes": 2621440, "peer": "10.0.0.17:8443",'
+    ' "status": 502}',
 )
 INVENTORY = logs().model_copy(
     update={
