@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build lock clean
+.PHONY: run test lint spec build bench-evidence lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -30,6 +30,14 @@ accounted: dev
 
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
+
+# What the evidence is worth, as tables: make bench-evidence LOGS=folder/of/logs RUNBOOKS=folder/of/runbooks
+bench-evidence: dev
+	@scripts/venv.sh .venv/bench requirements-bench.txt
+	@$(DEV) -m bench.evidence.guards $(if $(LOGS),--logs $(LOGS))
+	@$(DEV) -m bench.evidence.log_projection $(LOGS)
+	@$(DEV) -m bench.evidence.sql_guard
+	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
 
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
