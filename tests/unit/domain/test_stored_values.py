@@ -194,13 +194,9 @@ def test_the_head_of_an_observation_cannot_be_imitated() -> None:
     block = fence.observation(hostile)
 
     assert block.count(fence.marker) == 2
-    assert [line.split(":")[0] for line in block.split("\n")[:5]] == [
-        "evidence_id",
-        "tool",
-        "status",
-        "arguments",
-        "coverage",
-    ]
+    head, _, data = block.partition(f"<<<{fence.marker}\n")
+    assert head == "evidence_id: E1\ntool: unknown\nstatus: READY\n"
+    assert [line.split(":")[0] for line in data.split("\n")[:4]] == ["called", "arguments", "coverage", "result"]
 
 
 @pytest.mark.spec("SEC-3")
