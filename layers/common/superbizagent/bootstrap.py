@@ -5,6 +5,7 @@ model SDK, the SQL parser or boto3.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
@@ -128,7 +129,7 @@ class Services:
         return EvidenceSources(
             logs=LogFiles(logs),
             knowledge=FullTextKnowledgeIndex(self.database),
-            database=_business_database(evidence.database),
+            database=_business_database(evidence.database, self._redact),
         )
 
     @cached_property
@@ -139,17 +140,27 @@ class Services:
 
     @cached_property
     def _redact(self) -> Redactor:
-        from superbizagent.adapters.redaction import SecretRedactor
-
-        return SecretRedactor()
+        return redactor(self.database)
 
 
-def _business_database(entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+def redactor(database: Database) -> Redactor:
+    """All that use one database mark the same secret alike, whether in a stored document or in a log line.
+
+    The marks can be linked to a guessed secret only by who knows the database's address with its password.
+    """
+    from superbizagent.adapters.redaction import SecretRedactor
+
+    address = database.engine.url.render_as_string(hide_password=False)
+    return SecretRedactor(hashlib.sha256(f"redaction of {address}".encode()).digest())
+
+
+def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
-    return read_only_database(entry.url, {name: table.description for name, table in entry.tables.items()})
+    tables = {name: table.description for name, table in entry.tables.items()}
+    return read_only_database(entry.url, tables, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from superbizagent.adapters.knowledge import BadFolder, Change, ChangeKind, KnowledgeIngest, check_folder
 from superbizagent.adapters.store import Database
-from superbizagent.bootstrap import Services
+from superbizagent.bootstrap import Services, redactor
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
 
 _COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
@@ -69,7 +69,7 @@ def _ingest(database: Database, folder: Path, collection: str) -> int:
     counts: Counter[ChangeKind] = Counter()
     passages = 0
     try:
-        for change in KnowledgeIngest(database).run(folder, collection):
+        for change in KnowledgeIngest(database, redactor(database)).run(folder, collection):
             _print(change)
             counts[change.kind] += 1
             passages += change.passages
