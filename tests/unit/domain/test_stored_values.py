@@ -218,6 +218,12 @@ def test_markers_are_new_for_each_run() -> None:
         ("see https://seen.test/x, then", "see seen.test/x, then"),
         ("see https://ok.test/doc.", "see https://ok.test/doc."),
         ("a [0] (x", "a [0] (x"),
+        ("![][x]\n\n[x]: //a.test/?q=", "![][x]\n\n[link removed]"),
+        ("[x]: https://a.test/?q=", "[link removed]"),
+        ("[x]: <javascript:alert(1)>", "[link removed]"),
+        ("[main]: java.lang.Error: no", "[main]: java.lang.Error: no"),
+        ("see www.a.test/x now", "see [link removed] now"),
+        ("mailto:bob@a.test", "[link removed]"),
         ("nothing at all", "nothing at all"),
     ],
 )
