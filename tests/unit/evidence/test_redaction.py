@@ -138,7 +138,7 @@ HOSTILE = (
 @pytest.mark.spec("SEC-3")
 @pytest.mark.parametrize("piece", HOSTILE, ids=repr)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    text = "password" + piece * (100_000 // len(piece))
+    text = "password" + piece * (50_000 // len(piece))
     begin = time.process_time()
     redact(text)
 
