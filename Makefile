@@ -11,8 +11,8 @@ run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
-test: lint spec ## everything, on a fresh machine: installs what is missing and says so
-	@$(DEV) -m pytest $(PYTEST)
+test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
+	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
 
 lint: dev
 	@echo "ruff, mypy, import-linter"
@@ -22,6 +22,10 @@ lint: dev
 	@.venv/dev/bin/lint-imports --no-cache --config pyproject.toml
 
 spec: dev ## every rule of the specification with its tests; fails on a rule without one
+	@$(DEV) scripts/spec.py --tests
+
+.PHONY: accounted
+accounted: dev
 	@$(DEV) scripts/spec.py
 
 build: dev ## the deployable artefacts, in .aws-sam/

@@ -19,8 +19,9 @@ from local.gateway import Gateway, GatewayConfig, GatewayError, StaticSite
 from local.model_server import MODEL, ScriptedModelServer
 from migrations.run import upgrade
 from superbizagent import ingest
+from superbizagent.adapters.evidence_file import load_evidence_file
 from superbizagent.adapters.store import Database
-from superbizagent.errors import SuperBizAgentError
+from superbizagent.errors import StoreError, SuperBizAgentError
 from superbizagent.settings import RunSettings, environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +57,7 @@ def prepare(parts: Parts, data: Path) -> None:
     if parts.demo:
         say(f"writing the demo incident to {data / 'demo'}")
         make_demo(data / "demo")
+    load_evidence_file(parts.evidence_file, environment())
     say("migrating the database")
     with contextlib.closing(Database(parts.database_url)) as database:
         upgrade(database.engine)
@@ -131,17 +133,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--websocket-port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--data", type=Path, default=ROOT / ".data", help="where the embedded parts keep their files")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds the scripted model takes for an answer")
+    parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s")
     data = options.data.resolve()
     parts = Parts.of(environment(), data)
     try:
         prepare(parts, data)
         asyncio.run(serve(parts, options))
-    except (SuperBizAgentError, GatewayError) as error:
+    except StoreError as error:
+        print(f"{error}. Is the database of DATABASE_URL there, and running?", file=sys.stderr)
+    except GatewayError as error:
+        print(f"{error}\n`make run PORT=0` takes a free port.", file=sys.stderr)
+    except SuperBizAgentError as error:
         print(error, file=sys.stderr)
-        return 1
-    return 0
+    else:
+        return 0
+    return 1
 
 
 if __name__ == "__main__":

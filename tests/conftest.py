@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from local.demo.make import make as make_demo
 from migrations.run import upgrade
@@ -16,6 +17,10 @@ from tests.database_server import (
     find_program,
     install,
 )
+
+# Speed belongs to bench/: a property holds however long a busy machine takes over it.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -11,7 +11,7 @@ from superbizagent.events import MessageEvent
 from superbizagent.exchange import Exchange
 from superbizagent.websocket import CancelMessage
 
-logger = Logger()
+logger = Logger(service="superbizagent")
 
 
 @logger.inject_lambda_context

@@ -15,7 +15,7 @@ from superbizagent.exchange import Exchange
 from superbizagent.frames import RunFrames
 from superbizagent.websocket import ChatMessage
 
-logger = Logger()
+logger = Logger(service="superbizagent")
 metrics = Metrics()
 
 

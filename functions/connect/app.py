@@ -10,7 +10,7 @@ from superbizagent import bootstrap
 from superbizagent.errors import SuperBizAgentError, Unauthenticated
 from superbizagent.events import ConnectEvent
 
-logger = Logger()
+logger = Logger(service="superbizagent")
 
 
 @logger.inject_lambda_context

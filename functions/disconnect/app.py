@@ -10,7 +10,7 @@ from superbizagent import bootstrap
 from superbizagent.errors import SuperBizAgentError
 from superbizagent.events import DisconnectEvent
 
-logger = Logger()
+logger = Logger(service="superbizagent")
 
 
 @logger.inject_lambda_context

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from superbizagent import bootstrap
 
-logger = Logger()
+logger = Logger(service="superbizagent")
 metrics = Metrics()
 
 

@@ -1,16 +1,20 @@
-"""What every LogSource does; the same suite on the fake and on files."""
+"""What every LogSource does; the same suite on the fake, on files and on CloudWatch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource
 from superbizagent.adapters.log_files import LogFiles, LogFileSource
 from superbizagent.domain.evidence import LogLevel, QueryLogs
 from superbizagent.errors import InvalidToolArguments, UnknownSource
 from superbizagent.ports import LogSource
+from tests.cloudwatch_stub import CloudWatchStub, StubEvent, stub_api
+from tests.fakes.clock import FakeClock
 from tests.fakes.evidence import FakeLine, FakeLogSource
+from tests.http_stub import http_stub
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
 
@@ -25,8 +29,8 @@ def _lines(messages: Sequence[tuple[LogLevel, str]]) -> list[FakeLine]:
     ]
 
 
-@pytest.fixture(params=["fake", "files"])
-def new_source(request: pytest.FixtureRequest, tmp_path: Path) -> NewSource:
+@pytest.fixture(params=["fake", "files", "cloudwatch"])
+async def new_source(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[NewSource]:
     """Makes a source named `app` of messages one second apart."""
 
     def fake(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
@@ -37,7 +41,28 @@ def new_source(request: pytest.FixtureRequest, tmp_path: Path) -> NewSource:
         path.write_text("".join(line.text + "\n" for line in _lines(messages)))
         return LogFiles({"app": LogFileSource("The service", (str(path),))})
 
-    return fake if request.param == "fake" else files
+    if request.param != "cloudwatch":
+        yield fake if request.param == "fake" else files
+        return
+
+    async with http_stub() as server:
+
+        def cloudwatch(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
+            events = [StubEvent(line.at, line.text) for line in _lines(messages)]
+            server.answer = CloudWatchStub({"/app": events}).answer
+            clock = FakeClock(START + timedelta(days=1))
+
+            async def pause(seconds: float) -> None:
+                clock.advance(seconds)
+
+            return CloudWatchLogs(
+                {"app": CloudWatchSource("The service", ("/app",))},
+                api=lambda: stub_api(server.url),
+                clock=clock,
+                pause=pause,
+            )
+
+        yield cloudwatch
 
 
 MESSAGES: tuple[tuple[LogLevel, str], ...] = (

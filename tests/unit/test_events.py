@@ -20,7 +20,7 @@ def _event(name: str) -> dict[str, Any]:
 
 
 def _message(**fields: Any) -> MessageEvent:
-    context = {"connectionId": "c", "requestId": "r"}
+    context = _event("chat")["requestContext"]
     return MessageEvent.model_validate({"requestContext": context, **fields})
 
 
@@ -59,7 +59,7 @@ def test_the_end_of_a_connection() -> None:
 
 
 def test_the_end_of_a_connection_is_heard_whatever_else_is_missing() -> None:
-    event = {"requestContext": {"connectionId": CONNECTION, "disconnectReason": None}}
+    event = {"requestContext": {"connectionId": CONNECTION, "disconnectReason": None}, "isBase64Encoded": False}
     assert DisconnectEvent.model_validate(event).connection_id == CONNECTION
 
 

@@ -65,7 +65,15 @@ export function unseenQuotes(quotes, sources) {
   return quotes.filter((quote) => !sources.some((source) => occurs(list(source.excerpt).map(text), quote)));
 }
 
-export const sourceTitle = (source) => [`${toolName(source.kind)}: `, h('bdi', {}, text(source.title))];
+// Some sources already begin with their kind: "logs checkout".
+export const sourceTitle = (source) => {
+  const noun = toolName(source.kind);
+  const title = text(source.title);
+  const named = title.toLowerCase().startsWith(noun.toLowerCase());
+  return named
+    ? h('bdi', {}, noun + title.slice(noun.length))
+    : [`${noun}: `, h('bdi', {}, title)];
+};
 
 /**
  * Buttons `[S1]` and the place under them where each opens its panel; the text around doesn't move away.

@@ -23,7 +23,7 @@ from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
-from superbizagent.ports import BusinessDatabase, Channel, Model, Redactor
+from superbizagent.ports import BusinessDatabase, Channel, Clock, LogSource, Model, Redactor
 from superbizagent.settings import (
     ChannelSettings,
     DatabaseSettings,
@@ -122,12 +122,10 @@ class Services:
     @cached_property
     def _sources(self) -> EvidenceSources:
         from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
-        from superbizagent.adapters.log_files import LogFiles, LogFileSource
 
         evidence = self._evidence_file
-        logs = {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()}
         return EvidenceSources(
-            logs=LogFiles(logs),
+            logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=FullTextKnowledgeIndex(self.database),
             database=_business_database(evidence.database, self._redact),
         )
@@ -152,6 +150,34 @@ def redactor(database: Database) -> Redactor:
 
     address = database.engine.url.render_as_string(hide_password=False)
     return SecretRedactor(hashlib.sha256(f"redaction of {address}".encode()).digest())
+
+
+def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
+    """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+
+    seconds = limits.tool_call_seconds * 0.8
+    files = LogFiles(
+        {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
+        room=Room(limits.projection_bytes, redact=redact),
+        time=SearchTime(seconds, clock),
+    )
+    settings = evidence.cloudwatch_settings
+    if settings is None:
+        return files
+    from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, group_arn, new_api
+    from superbizagent.adapters.log_sources import LogSources
+
+    region, account, endpoint_url = settings.region, settings.account, settings.endpoint_url
+    cloudwatch = CloudWatchLogs(
+        {name: CloudWatchSource(**entry.model_dump()) for name, entry in evidence.cloudwatch.items()},
+        api=lambda: new_api(region, endpoint_url),
+        group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
+        clock=clock,
+        timeout=seconds,
+        lookback=timedelta(days=settings.lookback_days),
+    )
+    return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
 def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
@@ -179,7 +205,8 @@ def _limits(settings: RunSettings) -> ChatLimits:
         model_call=settings.model_call_seconds,
         verdict=settings.verdict_seconds,
         terminal_reserve=settings.terminal_reserve_seconds,
-        terminal_write=settings.terminal_reserve_seconds * 0.8,
+        # The rest of the reserve is for work that is slow to stop, and for the last frames.
+        terminal_write=settings.terminal_reserve_seconds * 0.4,
     )
 
 

@@ -1,47 +1,31 @@
-"""API Gateway's WebSocket events, of which the functions need little.
-
-Only what is used is asked for: an event that lacks a field nobody reads is still an event. Powertools'
-models ask for every field, and to import one of them is to build all of them, which doubles the time
-that the function for $connect takes to start.
-"""
+"""API Gateway's WebSocket events, by Powertools' models, less their habit of quoting what doesn't fit."""
 
 import base64
 import binascii
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
-from pydantic.alias_generators import to_camel
+from aws_lambda_powertools.utilities.parser.models import (
+    APIGatewayWebSocketConnectEventModel,
+    APIGatewayWebSocketConnectEventRequestContext,
+    APIGatewayWebSocketMessageEventModel,
+)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Required = Annotated[str, StringConstraints(min_length=1)]
-
-
-class _Part(BaseModel):
-    # What doesn't fit is not quoted in the error: it ends in the platform's log (SEC-4).
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, hide_input_in_errors=True)
-
-
-class _Context(_Part):
-    connection_id: Required
+# An error's text ends in the platform's log, and the event holds the question (SEC-4).
+_QUIET = ConfigDict(hide_input_in_errors=True)
 
 
-class _ConnectContext(_Context):
+class _ConnectContext(APIGatewayWebSocketConnectEventRequestContext):
     authorizer: dict[str, Any] | None = None
 
 
-class _MessageContext(_Context):
-    request_id: Required
-
-
-class _Event(_Part):
-    request_context: _Context
+class ConnectEvent(APIGatewayWebSocketConnectEventModel):
+    model_config = _QUIET
+    request_context: _ConnectContext = Field(alias="requestContext")
 
     @property
     def connection_id(self) -> str:
         return self.request_context.connection_id
-
-
-class ConnectEvent(_Event):
-    request_context: _ConnectContext
 
     @property
     def principal(self) -> str | None:
@@ -50,8 +34,22 @@ class ConnectEvent(_Event):
         return principal if isinstance(principal, str) and principal else None
 
 
-class DisconnectEvent(_Event):
-    """The end of a connection."""
+class _EndedContext(BaseModel):
+    connection_id: str = Field(alias="connectionId")
+
+
+class DisconnectEvent(BaseModel):
+    """The end of a connection, heard whatever else its event lacks: nobody would send it again.
+
+    Powertools' model of it asks for a reason, which a connection that just vanished doesn't give.
+    """
+
+    model_config = _QUIET
+    request_context: _EndedContext = Field(alias="requestContext")
+
+    @property
+    def connection_id(self) -> str:
+        return self.request_context.connection_id
 
 
 def _flag(value: object) -> object:
@@ -59,12 +57,16 @@ def _flag(value: object) -> object:
     return value == "true" if isinstance(value, str) else value
 
 
-class MessageEvent(_Event):
+class MessageEvent(APIGatewayWebSocketMessageEventModel):
     """A client's message: by AWS_PROXY as text, by the chat route's mapping template in base64."""
 
-    request_context: _MessageContext
+    model_config = _QUIET
     is_base64_encoded: Annotated[bool, BeforeValidator(_flag)] = Field(default=False, alias="isBase64Encoded")
     body: str | None = None
+
+    @property
+    def connection_id(self) -> str:
+        return self.request_context.connection_id
 
     @property
     def gateway_request_id(self) -> str:

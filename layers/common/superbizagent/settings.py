@@ -67,7 +67,7 @@ class RunSettings(_Settings):
     tool_call_seconds: Seconds = 30.0
     saturation_calls: int = Field(default=3, ge=1)
     projection_bytes: int = Field(default=8_000, ge=500)
-    terminal_reserve_seconds: Seconds = 10.0
+    terminal_reserve_seconds: Seconds = 20.0
     cancel_poll_seconds: Seconds = 0.5
 
 

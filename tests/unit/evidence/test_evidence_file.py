@@ -22,6 +22,9 @@ description = "One row an order"
 """
 
 
+SETTINGS = '[cloudwatch_settings]\nregion = "eu-west-1"\n'
+
+
 def write(folder: Path, text: str) -> Path:
     path = folder / "evidence.toml"
     path.write_text(text)
@@ -60,6 +63,23 @@ def test_both_parts_may_be_missing(tmp_path: Path) -> None:
     assert loaded.database is None
 
 
+@pytest.mark.spec("SEC-2")
+def test_log_groups_live_beside_files(tmp_path: Path) -> None:
+    text = (
+        WHOLE
+        + SETTINGS
+        + 'account = "111122223333"\n[cloudwatch.payments]\nlog_groups = ["/aws/lambda/payments", "/x", "/x"]\n'
+    )
+
+    loaded = load_evidence_file(write(tmp_path, text))
+
+    assert list(loaded.logs) == ["checkout"]
+    payments = loaded.cloudwatch["payments"]
+    assert (payments.log_groups, payments.level_field) == (("/aws/lambda/payments", "/x"), "level")
+    assert loaded.cloudwatch_settings
+    assert (loaded.cloudwatch_settings.region, loaded.cloudwatch_settings.lookback_days) == ("eu-west-1", 7)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -83,6 +103,20 @@ def test_both_parts_may_be_missing(tmp_path: Path) -> None:
             r"database\.url: must name a schema",
         ),
         ("[logs", "is not valid TOML"),
+        ('[cloudwatch.a]\nlog_groups = ["/a"]', "needs a section cloudwatch_settings"),
+        ('[cloudwatch_settings]\naccount = "111122223333"', r"cloudwatch_settings\.region is missing"),
+        ('[cloudwatch_settings]\nregion = "here"', r"cloudwatch_settings\.region: "),
+        ('[cloudwatch_settings]\nregion = "eu-west-1"\naccount = "1"', r"cloudwatch_settings\.account: "),
+        (SETTINGS + "[cloudwatch.a]\nlog_groups = []", r"cloudwatch\.a\.log_groups: "),
+        (SETTINGS + '[cloudwatch.a]\nlog_groups = "/a"', r"cloudwatch\.a\.log_groups: "),
+        (SETTINGS + '[cloudwatch.a]\nlog_groups = ["/a*"]', r"cloudwatch\.a\.log_groups\.0: "),
+        (
+            SETTINGS + '[cloudwatch.a]\nlog_groups = ["arn:aws:logs:eu-west-1:111122223333:log-group:/a"]',
+            r"cloudwatch\.a\.log_groups\.0: ",
+        ),
+        (SETTINGS + '[cloudwatch.a]\nlog_groups = ["/a"]\nlevel_field = "x | limit"', r"cloudwatch\.a\.level_field: "),
+        (SETTINGS + '[cloudwatch.a]\nlog_groups = ["/a"]\nlevel_field = "a`b"', r"cloudwatch\.a\.level_field: "),
+        (SETTINGS + '[logs.a]\npaths = ["x"]\n[cloudwatch.a]\nlog_groups = ["/a"]', "a is a name both of logs and"),
     ],
 )
 def test_each_mistake_is_told_by_its_key(tmp_path: Path, text: str, problem: str) -> None:

@@ -92,6 +92,7 @@ async def test_the_summary_is_what_the_protocol_says(tmp_path: Path) -> None:
         "first match: 2026-11-30T14:00:00Z",
         "last match: 2026-11-30T14:29:00Z",
         "pattern: 30x ERROR first 14:00:00 last 14:29:00: gateway timed out after <*> ms",
+        "cut: 27 matching records are not shown; rare, new and severe ones, the first and the last were kept",
         "records:",
     ]
 
@@ -202,7 +203,8 @@ async def test_a_very_long_line_is_kept_to_64_kb_and_marked(tmp_path: Path) -> N
     assert everything.coverage.matched == 3
     assert "[line cut: 65536 of " in everything.lines[0]
     assert "[line cut" not in everything.lines[1]
-    assert everything.coverage.complete
+    assert not everything.coverage.partial
+    assert everything.coverage.truncated
     assert hidden.coverage.matched == 0
     assert hidden.coverage.partial
 

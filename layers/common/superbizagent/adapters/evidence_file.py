@@ -15,6 +15,9 @@ from superbizagent.errors import ConfigurationError
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
+_LOG_GROUP: Final = r"^[.\-_/#A-Za-z0-9]{1,512}$"
+_LEVEL_FIELD: Final = r"^(@?[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_-]{1,64}){0,5})?$"
+
 Name = Annotated[str, Field(pattern=_NAME)]
 Description = Annotated[str, Field(max_length=500)]
 
@@ -61,6 +64,34 @@ class LogEntry(_Section):
         return value
 
 
+class CloudWatchEntry(_Section):
+    """`[cloudwatch.NAME]`. `log_groups` are names, not ARNs: account and region are `[cloudwatch_settings]`.
+
+    `level_field` is the field, as Logs Insights discovers it, that holds an event's level; "" for none.
+    """
+
+    description: Description = ""
+    log_groups: tuple[Annotated[str, Field(pattern=_LOG_GROUP)], ...] = Field(min_length=1, max_length=50)
+    level_field: Annotated[str, Field(pattern=_LEVEL_FIELD)] = "level"
+
+    @field_validator("log_groups", mode="before")
+    @classmethod
+    def _array(cls, value: Any) -> Any:
+        return tuple(dict.fromkeys(value)) if isinstance(value, list) and all(map(_is_text, value)) else value
+
+
+class CloudWatchSettings(_Section):
+    """`[cloudwatch_settings]`. With `account` no credentials of another one find anything.
+
+    `lookback_days` is how far back searches may reach. `endpoint_url` is for private endpoints.
+    """
+
+    region: Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]{1,12}){1,3}-[0-9]{1,2}$")]
+    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")] | None = None
+    lookback_days: Annotated[int, Field(ge=1, le=3_660)] = 7
+    endpoint_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+")] | None = None
+
+
 class TableEntry(_Section):
     """`[database.tables.NAME]`."""
 
@@ -83,10 +114,24 @@ class DatabaseEntry(_Section):
 
 
 class EvidenceFile(_Section):
-    """The loaded file; both parts may be missing."""
+    """The loaded file; every part may be missing."""
 
     logs: dict[Name, LogEntry] = Field(default_factory=dict)
+    cloudwatch: dict[Name, CloudWatchEntry] = Field(default_factory=dict)
+    cloudwatch_settings: CloudWatchSettings | None = None
     database: DatabaseEntry | None = None
+
+    @model_validator(mode="after")
+    def _placed(self) -> Self:
+        if self.cloudwatch and self.cloudwatch_settings is None:
+            raise ValueError("cloudwatch needs a section cloudwatch_settings with the region")
+        if twice := sorted(self.logs.keys() & self.cloudwatch.keys()):
+            raise ValueError(f"{twice[0]} is a name both of logs and of cloudwatch")
+        return self
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def load_evidence_file(path: Path, environment: Mapping[str, str] | None = None) -> EvidenceFile:

@@ -90,7 +90,7 @@ class ChatLimits:
     evidence: EvidenceLimits = field(default_factory=EvidenceLimits)
     model_call: float = 60.0
     verdict: float = 30.0
-    terminal_reserve: float = 10.0
+    terminal_reserve: float = 20.0
     terminal_write: float = 8.0
 
 

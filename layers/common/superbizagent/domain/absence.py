@@ -2,22 +2,23 @@
 
 import re
 from calendar import isleap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText
+from superbizagent.domain.places import looks_where_said
 from superbizagent.domain.values import Moment, normalise, values_in
 
 _ABSENCE = re.compile(
-    r"\b(?:no(?!\s+(?:longer|more\s+than|later\s+than|sooner|matter|doubt)\b)"
-    r"|without(?:\s+any)?|zero|(?<![0-9.,])0(?=\s+[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
+    r"\b(?<!non-)(?:no(?!\s+(?:longer|more\s+than|less\s+than|fewer\s+than|later\s+than|sooner|matter|doubt)\b|\.\s?[0-9])"
+    r"|without(?:\s+any)?|zero(?!-)|(?<![0-9.,])0(?=\s+(?!ms\b|s\b|seconds?\b|bytes?\b|[kmg]i?b\b|percent\b|at\b|in\b|to\b|and\b|or\b|of\b)[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
     r"|(?:lack|absence)\s+of|never|nothing|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
     r"|\b(?:(?:is|are|was|were|has|have)\s+(?:been\s+)?(?:absent|missing|none)"
     r"|(?:do|does|did)\s+not\s+(?:occur|appear|happen|show|contain|exist|include|have|see|find|log|record|report)"
     r"|(?:is|are|was|were|has|have)\s+not\s+(?:been\s+)?(?:seen|found|logged|recorded|observed|present|reported|any)"
     r"|(?:could|can)\s*not\s+(?:be\s+)?(?:found|find|seen|see))\b"
-    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|零)[\u4e00-\u9fff]{0,4}"
+    r"|(?:没有|沒有|并无|並無|毫无|毫無|未见|未見|不存在|不含|从未|從未|零(?![点點时時下售部])|零(?=点错))[\u4e00-\u9fff]{0,4}"
     r"|(?:没|沒|未|从未|從未)(?:曾)?(?:再)?(?:发现|發現|出现|出現|记录|記錄|发生|發生|产生|產生|观察到|觀察到|检测到|檢測到|检出|看到|找到|收到|报|報|有)"
     r"[\u4e00-\u9fff]{0,4}"
     r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"
@@ -53,8 +54,11 @@ def says_absent(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
     return False
 
 
-def covers_absence(prose: str, observation: Observation) -> bool:
-    """Whether the observation looked completely at what `prose` says is not there (GUARD-2)."""
+def covers_absence(prose: str, observation: Observation, sources: Collection[str] = ()) -> bool:
+    """Whether the observation looked completely at what `prose` says is not there (GUARD-2).
+
+    `sources` are the log sources that are known by name.
+    """
     coverage = observation.coverage
     if coverage is None or not observation.safe or not coverage.complete:
         return False
@@ -62,6 +66,8 @@ def covers_absence(prose: str, observation: Observation) -> bool:
     if not all(_inside(moment, coverage) for moment in moments):
         return False
     if not all(_whole_day(moment, moments, observation) for moment in moments):
+        return False
+    if not looks_where_said(prose, observation, sources):
         return False
     if observation.tool == ToolName.QUERY_LOGS:
         return _log_search_covers(prose, observation)
@@ -78,7 +84,7 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
         return False
     folded = normalise(prose).casefold()
     contains = arguments.get("contains") or ()
-    if any(normalise(text).casefold() not in folded for text in contains):
+    if any(_unspaced(text) not in _unspaced(folded) for text in contains):
         return False
     named = {level for level, words in _LEVEL_WORDS.items() if words.search(prose)}
     levels = set(arguments.get("levels") or ())
@@ -90,6 +96,11 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
     if named:
         return not any(_count_of_level(level, observation.projection) for level in named)
     return not contains
+
+
+def _unspaced(text: str) -> str:
+    """Time-out, time out and timeout are one word here."""
+    return re.sub(r"[\s_-]", "", normalise(text).casefold())
 
 
 def _count_of_level(level: str, projection: str) -> int:

@@ -1,16 +1,19 @@
 """EvidenceGuard: deterministic checks of a draft against the observations it cites (GUARD-1, GUARD-2)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from superbizagent.domain.absence import covers_absence, says_absent
 from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
-from superbizagent.domain.evidence_text import EvidenceText, evidence_text, text_of
+from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
+from superbizagent.domain.identifiers import occurs
+from superbizagent.domain.quantities import Dimension, Number
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
 
 _BOUNDS = 2
+_LONGEST_LIST = 20
 
 
 class Rule(StrEnum):
@@ -43,14 +46,15 @@ def check(draft: Draft, observations: Sequence[Observation], query: str) -> tupl
     by_id = {observation.evidence_id: observation for observation in observations}
     if not draft.claims:
         return (Finding("claims", Rule.NO_CLAIMS),)
+    sources = _log_sources(observations)
     findings = [
         Finding(f"claims[{index}]", rule)
         for index, claim in enumerate(draft.claims)
-        for rule in _check_claim(claim, by_id)
+        for rule in _check_claim(claim, by_id, sources)
     ]
     cited = {evidence_id for claim in draft.claims for evidence_id in claim.evidence_ids}
     observed = [by_id[evidence_id] for evidence_id in sorted(cited & by_id.keys())]
-    findings += [Finding("conclusion", rule) for rule in _check_statement(draft.conclusion or "", observed)]
+    findings += [Finding("conclusion", rule) for rule in _check_statement(draft.conclusion or "", observed, sources)]
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
     for part, prose in (("scope", [draft.scope]), ("limitations", draft.limitations)):
         for text in prose:
@@ -85,7 +89,13 @@ def _support(line: str, wanted: Values, quotes: Iterable[str]) -> int:
     return score + 2 * sum(bool(identifier_pattern(name).search(text.folded)) for name in wanted.identifiers)
 
 
-def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rule]:
+def _log_sources(observations: Sequence[Observation]) -> frozenset[str]:
+    """The names of the log sources that were asked, in lower case."""
+    asked = [observation.asked() or {} for observation in observations if observation.tool == ToolName.QUERY_LOGS]
+    return frozenset(str(arguments["source"]).casefold() for arguments in asked if arguments.get("source"))
+
+
+def _check_claim(claim: Claim, by_id: Mapping[str, Observation], sources: Collection[str]) -> Iterator[Rule]:
     if not claim.evidence_ids:
         yield Rule.NOTHING_CITED
         return
@@ -100,7 +110,7 @@ def _check_claim(claim: Claim, by_id: Mapping[str, Observation]) -> Iterator[Rul
     for quote in claim.quotes:
         if not any(text.holds(quote) for text in texts):
             yield Rule.QUOTE_NOT_FOUND
-    yield from _check_statement(claim.text, cited)
+    yield from _check_statement(claim.text, cited, sources)
 
 
 def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
@@ -114,16 +124,18 @@ def _check_status(claim: Claim, cited: Sequence[Observation]) -> Iterator[Rule]:
         yield Rule.EVIDENCE_NOT_READY
 
 
-def _check_statement(prose: str, cited: Sequence[Observation]) -> Iterator[Rule]:
+def _check_statement(prose: str, cited: Sequence[Observation], sources: Collection[str]) -> Iterator[Rule]:
     """A claim or conclusion: its values occur in what it cites, and what it says is absent was looked for."""
     texts = [evidence_text(observation) for observation in cited]
     values = values_in(prose)
     if says_absent(prose, texts):
-        if not any(covers_absence(prose, observation) for observation in cited):
+        covering = [observation for observation in cited if covers_absence(prose, observation, sources)]
+        if not covering:
             yield Rule.ABSENCE_NOT_COVERED
         elif sum(moment.hour is not None for moment in values.moments) == _BOUNDS:
             # The window in which something is absent lies inside the one searched; its bounds need not show.
             values = replace(values, moments=())
+        texts += [asked_text(observation) for observation in covering]
     yield from (finding.rule for finding in _check_values("", values, texts))
 
 
@@ -141,10 +153,36 @@ def _check_prose(part: str, prose: str, texts: Sequence[EvidenceText]) -> Iterat
 
 
 def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
-    """Each value occurs in one of `texts`; never half in one and half in another."""
+    """Each value occurs in one of `texts`, never half in one and half in another, or follows from those that do."""
     for value in _single(values):
-        if not any(text.shows(value) for text in texts):
+        if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
             yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
+    for word in values.words:
+        if any(text.misspells(word) for text in texts) and not any(occurs(word, text.folded) for text in texts):
+            yield Finding(part, Rule.VALUE_NOT_FOUND)
+
+
+def _follows(value: Values, values: Values, texts: Sequence[EvidenceText]) -> bool:
+    """Whether a number counts what the same sentence lists, or is the percentage of two others that are shown."""
+    if len(value.numbers) != 1:
+        return False
+    (number,) = value.numbers
+    if number.unit is None:
+        listed = {len(set(values.identifiers)), len(set(values.quotations))}
+        return 1 < number.value <= _LONGEST_LIST and int(number.value) in listed and number.value % 1 == 0
+    if number.unit.dimension is not Dimension.RATIO:
+        return False
+    shown = [other for other in values.numbers if other.unit is None and _shown(other, texts)]
+    return any(
+        number.is_near(part.value * 100 / whole.value)
+        for part in shown
+        for whole in shown
+        if 0 < part.value < whole.value
+    )
+
+
+def _shown(number: Number, texts: Sequence[EvidenceText]) -> bool:
+    return any(text.shows(Values(numbers=(number,))) for text in texts)
 
 
 def _single(values: Values) -> Iterator[Values]:
@@ -156,3 +194,5 @@ def _single(values: Values) -> Iterator[Values]:
         yield Values(identifiers=(identifier,))
     for number in values.numbers:
         yield Values(numbers=(number,))
+    for first in values.status_classes:
+        yield Values(status_classes=(first,))

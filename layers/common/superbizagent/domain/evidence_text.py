@@ -1,25 +1,26 @@
 """An observation's text in the terms in which the guards compare."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
-from superbizagent.domain.values import (
-    Moment,
-    Number,
-    Values,
-    identifier_pattern,
-    moments_in,
-    normalise,
-    numbers_in,
-)
+from superbizagent.domain.identifiers import misspells, names_in, occurs
+from superbizagent.domain.quotations import holds
+from superbizagent.domain.values import Moment, Number, Values, moments_in, normalise, numbers_in
+
+_RECORDS = "records:"
+_LOCAL_ZONE = re.compile(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
+# Where a line's end is more than wrapping: after a sentence, and before a list's item or a heading.
+_PARAGRAPH = re.compile(r"(?<=[.。!?！？:：;；|])\s*\n|\n(?=\s*(?:[-*+#>|]|[0-9]{1,2}[.)]\s))")
+_DOCUMENT = re.compile(r"^document \S+: ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class EvidenceText:
-    """`records` are the pieces that a quotation has to lie in whole: log lines and rows, or a document."""
+    """`records` are the pieces that a quotation has to lie in whole: log lines and rows, or a passage."""
 
     folded: str
     records: tuple[str, ...]
@@ -31,8 +32,9 @@ class EvidenceText:
         return (
             all(self.holds(quotation) for quotation in values.quotations)
             and all(any(moment.agrees_with(other) for other in self.moments) for moment in values.moments)
-            and all(identifier_pattern(name).search(self.folded) for name in values.identifiers)
-            and all(any(number.agrees_with(other) for other in self.numbers) for number in values.numbers)
+            and all(occurs(name, self.folded) for name in values.identifiers)
+            and all(self._shows_number(number) for number in values.numbers)
+            and all(self._shows_class(first) for first in values.status_classes)
         )
 
     def holds(self, quotation: str) -> bool:
@@ -40,14 +42,30 @@ class EvidenceText:
 
         Two records joined into one quotation are no quotation, unless it shows the line break itself.
         """
-        quote = normalise(quotation)
-        if not quote:
-            return False
         if "\n" in quotation.strip():
-            return quote in self.folded
-        return any(quote in record for record in self.records)
+            return holds(self.folded, quotation)
+        return any(holds(record, quotation) for record in self.records)
+
+    def misspells(self, word: str) -> bool:
+        """Whether a word looks like a name of this text that was not copied letter by letter."""
+        return misspells(word, self._names)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return names_in(self.folded)
+
+    def _shows_number(self, number: Number) -> bool:
+        if any(number.agrees_with(other) for other in self.numbers):
+            return True
+        return bool(number.parts) and all(self._shows_number(part) for part in number.parts)
+
+    def _shows_class(self, first: int) -> bool:
+        if re.search(rf"(?<![A-Za-z0-9]){first}xx(?![A-Za-z0-9])", self.folded, re.IGNORECASE):
+            return True
+        return any(number.unit is None and number.value // 100 == first for number in self.numbers)
 
 
+@lru_cache(maxsize=64)
 def evidence_text(observation: Observation) -> EvidenceText:
     """What an observation says: its records and counts, its window, and the names of its documents."""
     parts = [observation.title, observation.projection]
@@ -56,7 +74,33 @@ def evidence_text(observation: Observation) -> EvidenceText:
         parts += [instant.isoformat() for instant in window if instant is not None]
     parts += [f"{document.title} {document.document_id}" for document in observation.documents]
     text = text_of("\n".join(parts), prose=observation.tool == ToolName.LOOKUP_KNOWLEDGE)
-    return replace(text, moments=(*text.moments, *_dated(text.moments, observation.coverage)))
+    moments = (*_zoned(observation), *text.moments[len(moments_in(f"{observation.title}\n{observation.projection}")) :])
+    return replace(text, moments=(*moments, *_dated(moments, observation.coverage)))
+
+
+def asked_text(observation: Observation) -> EvidenceText:
+    """What was searched for: that, too, may be named where it is said to be absent."""
+    arguments = observation.asked() or {}
+    asked = [arguments.get("source"), *(arguments.get("contains") or ()), *(arguments.get("levels") or ())]
+    asked += [arguments.get("statement"), arguments.get("query")]
+    return text_of("\n".join(text for text in asked if isinstance(text, str)))
+
+
+def _zoned(observation: Observation) -> Iterator[Moment]:
+    """The projection's times, each in the zone that it is written in; a source's own counts are in UTC."""
+    head, mark, records = observation.projection.partition(f"\n{_RECORDS}\n")
+    yield from _in_zone(moments_in(f"{observation.title}\n{head}"), timedelta())
+    local = _LOCAL_ZONE.search(head)
+    offset = timedelta()
+    if local is not None:
+        offset = timedelta(hours=int(local[2]), minutes=int(local[3])) * (-1 if local[1] == "-" else 1)
+    yield from _in_zone(moments_in(records if mark else ""), offset)
+
+
+def _in_zone(moments: Iterable[Moment], offset: timedelta) -> Iterator[Moment]:
+    for moment in moments:
+        zoned = moment.hour is not None and moment.offset is None
+        yield replace(moment, offset=offset) if zoned else moment
 
 
 def _dated(moments: Sequence[Moment], coverage: Coverage | None) -> Iterator[Moment]:
@@ -73,7 +117,19 @@ def _dated(moments: Sequence[Moment], coverage: Coverage | None) -> Iterator[Mom
 
 @lru_cache(maxsize=256)
 def text_of(text: str, prose: bool = False) -> EvidenceText:
-    """`prose`: line breaks are only wrapping, so that a quotation may run over them."""
-    folded = normalise(text)
-    records = (folded,) if prose else tuple(normalise(line) for line in text.splitlines())
-    return EvidenceText(folded, records, moments_in(text), numbers_in(text))
+    """`prose`: line breaks are only wrapping, so that a quotation may run over them, but not over passages."""
+    pieces = _passages(text) if prose else text.splitlines()
+    records = tuple(normalise(piece) for piece in pieces)
+    return EvidenceText(normalise(text), records, moments_in(text), numbers_in(text))
+
+
+def _passages(text: str) -> list[str]:
+    """The passages of several documents, each with its heading line apart."""
+    pieces, begin = [], 0
+    for heading in _DOCUMENT.finditer(text):
+        line_end = text.find("\n", heading.end())
+        line_end = len(text) if line_end < 0 else line_end
+        pieces += [text[begin : heading.start()], text[heading.start() : line_end]]
+        begin = line_end
+    pieces.append(text[begin:])
+    return [part for piece in pieces for part in _PARAGRAPH.split(piece)]

@@ -1,19 +1,20 @@
 """What a search found, in bounded memory: counts, shapes of messages, and which records to show."""
 
 import heapq
-import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from superbizagent.adapters.log_files.records import Record
+from superbizagent.adapters.log_files.shapes import MAX_MESSAGE, ContinuationLines, Miner, Shape, masked
 from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of
 from superbizagent.domain.evidence import LogLevel
 
-MAX_SHAPES: Final = 1_000
-_TOTAL_SHOWN: Final = 256 * 1024
 _MAX_EXCERPT: Final = 8 * 1024
+_MAX_TAIL: Final = 1024 * 1024
+_MAX_WAITING: Final = 4 * 1024 * 1024
+_MAX_REDACTED: Final = 8 * 1024 * 1024
+_EXAMPLE: Final = 1_000
 _REORDERED: Final = 512
 _MAX_BUCKETS: Final = 12
 _KEPT_BUCKETS: Final = 4_000
@@ -30,23 +31,6 @@ _WIDTHS: Final = (
     (3_650 * 1_440 * _MINUTE, "3650 d"),
 )
 
-# One boundary test a word: this runs once for every matching record.
-_VARIABLE: Final = re.compile(
-    r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|\d(?=[A-Za-z]{0,3}\b))"
-)
-_JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
-_PRELUDE: Final = re.compile(
-    r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
-    r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
-)
-# Records without a level that somebody would still want to see an example of.
-_ALARMING: Final = re.compile(
-    r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
-    r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
-)
-_SEVERE: Final = ("FATAL", "ERROR", "WARN")
-
 
 class Found(NamedTuple):
     """One matching record. `micros` is None for one without a time; `order` is where it stands."""
@@ -56,30 +40,11 @@ class Found(NamedTuple):
     level: LogLevel | None
     message: str
     text: str
+    continuation: list[str] | None
 
 
-@dataclass
-class Shape:
-    """Messages that are equal but for numbers and identifiers."""
-
-    level: LogLevel | None
-    template: str
-    count: int
-    first: int | None
-    last: int | None
-    severity: int
-    rank: int
-    example: str
-
-
-def template_of(message: str) -> str:
-    """The message with `<*>` for each number and identifier, bounded."""
-    head = message[:300]
-    prelude = _PRELUDE.match(head)
-    if prelude and prelude.end() < len(head):
-        head = head[prelude.end() :]
-    head = _JOINED.sub("<*>", _VARIABLE.sub("<*>", head))
-    return " ".join(head.split())[:200]
+Shown = tuple[int, str]
+"""Where a matching record stands among all that match, and its text."""
 
 
 class Histogram:
@@ -119,120 +84,122 @@ class Histogram:
 class Findings:
     """Takes matching records nearly in time order; keeps what the report needs of them."""
 
-    def __init__(self, limit: int, contains: Sequence[str] = ()) -> None:
+    def __init__(self, limit: int, contains: Sequence[str] = (), redact: Callable[[str], str] = str) -> None:
         self.matched = 0
         self.levels: Counter[str] = Counter()
         self.histogram = Histogram()
         self.first: int | None = None
         self.last: int | None = None
-        self.more_shapes = False
-        self.shapes: dict[tuple[LogLevel | None, str], Shape] = {}
-        self._limit = limit
-        self._contains = tuple(contains)
-        self._excerpt = max(min(_MAX_EXCERPT, _TOTAL_SHOWN // limit), 512)
+        self.limit = limit
+        self.contains = tuple(contains)
+        self.head: list[Shown] = []
+        self.tail: deque[Shown] = deque(maxlen=limit)
+        self._tail_size = 0
+        self._redact = redact
+        self._redacted: tuple[int, str] = (-1, "")
+        self._redacted_size = 0
         self._waiting: list[tuple[int, int, Found]] = []
+        self._waiting_size = 0
         self._arrived = 0
-        self._head: list[tuple[int, str]] = []
-        self._tail: deque[tuple[int, str]] = deque(maxlen=limit)
+        self._miners: dict[LogLevel | None, Miner] = {}
+        self._continuations = ContinuationLines()
+
+    @property
+    def ungrouped(self) -> int:
+        """Lines of wordings that came when no more could be kept."""
+        return sum(miner.ungrouped for miner in self._miners.values())
 
     def add(self, order: int, record: Record, level: LogLevel | None) -> None:
         micros = record.stamp.micros if record.stamp else None
-        found = Found(order, micros, level, record.message[:400], self._bounded(record.text))
+        found = Found(order, micros, level, record.message[:MAX_MESSAGE], record.text, record.continuation)
         self._arrived += 1
+        self._waiting_size += len(found.text)
         heapq.heappush(self._waiting, (order, self._arrived, found))
-        if len(self._waiting) > _REORDERED:
-            self._settle(heapq.heappop(self._waiting)[2])
+        if len(self._waiting) > _REORDERED or self._waiting_size > _MAX_WAITING:
+            self._settle()
 
     def finish(self) -> None:
         """Once, after the last record."""
         while self._waiting:
-            self._settle(heapq.heappop(self._waiting)[2])
+            self._settle()
 
-    def _settle(self, found: Found) -> None:
+    def shapes(self) -> list[Shape]:
+        """Once, after `finish`; each line that could be grouped is of exactly one."""
+        return [shape for miner in self._miners.values() for shape in miner.shapes()]
+
+    def odd_continuations(self) -> list[Shape]:
+        """Rare lines within records, such as one line of a stack trace."""
+        return list(self._continuations.shapes())
+
+    def _settle(self) -> None:
+        found = heapq.heappop(self._waiting)[2]
+        self._waiting_size -= len(found.text)
         rank = self.matched
         self.matched += 1
         self.levels[found.level or "none"] += 1
-        if found.micros is not None:
-            self.histogram.add(found.micros)
-            self.first = found.micros if self.first is None else min(self.first, found.micros)
-            self.last = found.micros if self.last is None else max(self.last, found.micros)
-        if len(self._head) < self._limit:
-            self._head.append((rank, found.text))
-        self._tail.append((rank, found.text))
+        micros = found.micros
+        if micros is not None:
+            self.histogram.add(micros)
+            self.first = micros if self.first is None else min(self.first, micros)
+            self.last = micros if self.last is None else max(self.last, micros)
+        self._keep_ends(found, rank)
         self._shape(found, rank)
+        if found.continuation:
+            self._continued(found, rank)
+
+    def _keep_ends(self, found: Found, rank: int) -> None:
+        if len(self.head) < self.limit:
+            self.head.append((rank, self._excerpt(found, rank, _MAX_EXCERPT)))
+        if len(self.tail) == self.limit:
+            self._tail_size -= len(self.tail.popleft()[1])
+        # Cutting each record in passing would be slow; only those that are the last in the end are cut.
+        self.tail.append((rank, found.text))
+        self._tail_size += len(found.text)
+        while self._tail_size > _MAX_TAIL and len(self.tail) > 1:
+            self._tail_size -= len(self.tail.popleft()[1])
 
     def _shape(self, found: Found, rank: int) -> None:
-        template = template_of(found.message)
-        shape = self.shapes.get((found.level, template))
+        miner = self._miners.get(found.level)
+        if miner is None:
+            miner = self._miners[found.level] = Miner(found.level)
+        wording = masked(found.message)
+        shape = miner.known(wording)
         if shape is not None:
-            shape.count += 1
-            if found.micros is not None:
-                shape.last = max(shape.last or found.micros, found.micros)
+            shape.seen(found.micros)
             return
-        severity = self._severity(found)
-        # Chatter with a new wording in each line must not crowd out the shapes of errors.
-        room = MAX_SHAPES if severity else MAX_SHAPES // 2
-        if len(self.shapes) >= room:
-            self.more_shapes = True
-            return
-        self.shapes[found.level, template] = Shape(
-            found.level, template, 1, found.micros, found.micros, severity, rank, found.text
-        )
+        shape = miner.add(wording, found.micros, rank, found.text)
+        if shape is not None:
+            shape.message, shape.example = found.message, self._example(found, rank)
 
-    def _severity(self, found: Found) -> int:
-        if found.level in _SEVERE:
-            return 3 - _SEVERE.index(found.level)
-        return 1 if found.level is None and _ALARMING.search(found.text) else 0
+    def _continued(self, found: Found, rank: int) -> None:
+        for line in found.continuation or ():
+            shape = self._continuations.add(line, rank)
+            if shape is not None:
+                shape.example = self._example(found, rank, line[:100])
 
-    def _bounded(self, text: str) -> str:
-        if len(text) <= self._excerpt:
-            return text
-        return excerpt(text, self._excerpt, self._contains)
+    def _example(self, found: Found, rank: int, *wanted: str) -> str:
+        """Empty once so much was cut for examples that more would take too long."""
+        if self._redacted_size > _MAX_REDACTED and len(found.text) > _EXAMPLE:
+            return ""
+        return self._excerpt(found, rank, _EXAMPLE, *wanted)
 
-    def top_shapes(self, limit: int = 8) -> list[Shape]:
-        """The most frequent, the rarest severe ones among them, most frequent first."""
-        shapes = sorted(self.shapes.values(), key=lambda shape: (-shape.count, shape.rank))
-        if len(shapes) <= limit:
-            return shapes
-        rare = sorted(
-            (shape for shape in shapes if shape.severity),
-            key=lambda shape: (-(shape.severity >= 2), shape.count, shape.rank),
-        )[: limit // 2]
-        chosen = {id(shape) for shape in rare}
-        for shape in shapes:
-            if len(chosen) >= limit:
-                break
-            chosen.add(id(shape))
-        return [shape for shape in shapes if id(shape) in chosen]
-
-    def shown(self) -> dict[int, str]:
-        """Rank to text of at most `limit` records: all, or first, last and examples of severe shapes."""
-        if self.matched <= self._limit:
-            return dict(self._head)
-        examples = self._examples(self._limit - min(max(self._limit // 4, 2), self._limit))
-        chosen = dict(examples)
-        for rank, text in _alternately(self._head, list(self._tail)):
-            if len(chosen) >= self._limit:
-                break
-            chosen.setdefault(rank, text)
-        return dict(sorted(chosen.items()))
-
-    def _examples(self, room: int) -> list[tuple[int, str]]:
-        severe = sorted(
-            (shape for shape in self.shapes.values() if shape.severity),
-            key=lambda shape: (-(shape.severity >= 2), shape.count, shape.rank),
-        )
-        return [(shape.rank, shape.example) for shape in severe[:room]]
-
-
-def _alternately(head: Sequence[tuple[int, str]], tail: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    for early, late in zip(head, reversed(tail), strict=False):
-        yield early
-        yield late
+    def _excerpt(self, found: Found, rank: int, room: int, *wanted: str) -> str:
+        """Cut after redaction: half a secret is not recognised as one."""
+        if len(found.text) <= room:
+            return found.text
+        if self._redacted[0] != rank:
+            self._redacted = (rank, self._redact(found.text))
+            self._redacted_size += len(found.text)
+        return excerpt(self._redacted[1], room, (*self.contains, *wanted))
 
 
 def excerpt(text: str, room: int, contains: Sequence[str]) -> str:
-    """The head of `text`, its surroundings of each text looked for, and its tail; cuts are marked."""
+    """`text`, or in about `room` characters its head, the surroundings of each text looked for, and its tail.
+
+    What is kept is verbatim; cuts are marked.
+    """
+    if len(text) <= room:
+        return text
     piece = room // (len(contains) + 3)
     keep = [(0, 2 * piece), (len(text) - piece, len(text))]
     folded = text.casefold()

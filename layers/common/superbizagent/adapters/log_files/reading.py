@@ -51,10 +51,11 @@ class UnreadableFile(Exception):
 
 @dataclass
 class ScanBudget:
-    """What one call may read, in bytes of text, over all of its files together."""
+    """What one call may read, in bytes of text, over all of its files together, and whether its time is over."""
 
     limit: int
     cancelled: Callable[[], bool]
+    late: Callable[[], bool] = lambda: False
     used: int = 0
 
     @property
@@ -216,7 +217,7 @@ def _data_blocks(stream: LogStream, budget: ScanBudget, problems: ReadProblems, 
                 if left:
                     problems.notes.append("became shorter while it was read")
                 return
-            if budget.left == 0:
+            if budget.left == 0 or budget.late():
                 problems.exhausted = True
                 return
             budget.used += len(data)

@@ -4,19 +4,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from superbizagent.adapters.log_files.findings import Findings, clock_text
+from superbizagent.adapters.log_files.findings import Findings
+from superbizagent.adapters.log_files.projection import Projection, Room, project, spans_days
 from superbizagent.adapters.log_files.reading import ReadProblems
 from superbizagent.adapters.log_files.spans import FileSpan, Listing
 from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of, micros_of
 from superbizagent.domain.evidence import Coverage, Evidence, QueryLogs, Unit
 
 _MAX_NOTES: Final = 12
+_CUT_LINE: Final = 200
+# A secret may be recognised only across the records that the room was measured for one by one.
+_SLACK: Final = 100
 _LEVEL_ORDER: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "none")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished search. Instants are microseconds since 1970; `offsets` are seconds from UTC."""
+    """A finished search. Instants are microseconds since 1970; `offsets` are seconds from UTC.
+
+    `late_after` is the time in seconds that it was given, when that ended it.
+    """
 
     query: QueryLogs
     listing: Listing
@@ -27,7 +34,8 @@ class Report:
     offsets: frozenset[int]
     assumed: bool
     reached: int | None
-    max_bytes: int
+    read_bytes: int
+    late_after: float | None
     problems: tuple[tuple[FileSpan, ReadProblems], ...]
     gone: tuple[str, ...]
 
@@ -54,17 +62,22 @@ def iso(micros: int) -> str:
     return (text.rstrip("0") if "." in text else text) + "Z"
 
 
-def evidence_of(report: Report) -> Evidence:
-    shown = report.findings.shown()
+def evidence_of(report: Report, room: Room) -> Evidence:
+    """Composed to the room, so that nobody has to cut it."""
+    title = f"logs {report.query.source}"
+    head = list(_summary(report))
+    # The line of counts is the one that isn't known before the records are chosen.
+    taken = sum(map(room.bytes_of, (title, *head, _count_line(report, report.findings.limit), "records:")))
+    projection = project(report.findings, room, taken + _CUT_LINE + room.size // _SLACK)
     return Evidence(
-        title=f"logs {report.query.source}",
-        summary=tuple(_summary(report, len(shown))),
-        lines=tuple(_lines(shown, report.findings.matched)),
-        coverage=_coverage(report, len(shown)),
+        title=title,
+        summary=(*head[:1], _count_line(report, projection.shown), *head[1:], *_tail(report, projection)),
+        lines=projection.lines,
+        coverage=_coverage(report, projection),
     )
 
 
-def _coverage(report: Report, shown: int) -> Coverage:
+def _coverage(report: Report, projection: Projection) -> Coverage:
     notes, partial = _notes(report)
     query = report.query
     if len(notes) > _MAX_NOTES:
@@ -75,8 +88,8 @@ def _coverage(report: Report, shown: int) -> Coverage:
         end=query.end or (instant_of(report.end) if report.end is not None else None),
         scanned=report.scanned,
         matched=report.findings.matched,
-        shown=shown,
-        truncated=shown < report.findings.matched,
+        shown=projection.shown,
+        truncated=projection.shown < report.findings.matched or projection.shortened > 0,
         partial=partial,
         filtered=bool(query.levels or query.contains or query.excludes),
         notes=tuple(notes),
@@ -88,9 +101,10 @@ def _notes(report: Report) -> tuple[list[str], bool]:
     notes: list[str] = []
     partial = report.listing.unread > 0 or bool(report.gone) or report.exhausted
     if report.exhausted:
+        late = f"{report.late_after:g} seconds and " if report.late_after is not None else ""
         reached = f" near {iso(report.reached)}" if report.reached is not None else ""
         notes.append(
-            f"stopped after {report.max_bytes} bytes of text{reached}; later lines were not searched: "
+            f"stopped after {late}{report.read_bytes} bytes of text{reached}; later lines were not searched: "
             "ask for a shorter window"
         )
     notes += [*report.gone, *report.listing.notes]
@@ -119,12 +133,12 @@ def _edges(report: Report) -> Iterator[str]:
         yield f"the source's lines run from {iso(first)} to {iso(last)}"
 
 
-def _summary(report: Report, shown: int) -> Iterator[str]:
+def _summary(report: Report) -> Iterator[str]:
+    """All but what depends on the records that are shown."""
     findings = report.findings
     start = iso(report.start) if report.start is not None else "unknown"
     end = iso(report.end) if report.end is not None else "unknown"
     yield f"window: {start} to {end} (UTC)"
-    yield f"lines scanned: {report.scanned}; matched: {findings.matched}; shown: {shown}"
     yield from _zone_lines(report)
     if not findings.matched:
         return
@@ -135,8 +149,27 @@ def _summary(report: Report, shown: int) -> Iterator[str]:
         yield _bucket_line(findings)
         yield f"first match: {iso(findings.first)}"
         yield f"last match: {iso(findings.last)}"
-    yield from _pattern_lines(findings)
+
+
+def _count_line(report: Report, shown: int) -> str:
+    return f"lines scanned: {report.scanned}; matched: {report.findings.matched}; shown: {shown}"
+
+
+def _tail(report: Report, projection: Projection) -> Iterator[str]:
+    if not report.findings.matched:
+        return
+    yield from projection.patterns
+    if cut := ", ".join(_cuts(report, projection)):
+        yield f"cut: {cut}"
     yield "records:"
+
+
+def _cuts(report: Report, projection: Projection) -> Iterator[str]:
+    hidden = report.findings.matched - projection.shown
+    if hidden:
+        yield f"{hidden} matching records are not shown; rare, new and severe ones, the first and the last were kept"
+    if projection.shortened:
+        yield f"{projection.shortened} of the records shown are shortened where marked"
 
 
 def _zone_lines(report: Report) -> Iterator[str]:
@@ -155,37 +188,8 @@ def _offset_text(offset: int) -> str:
     return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
 
 
-def _spans_days(findings: Findings) -> bool:
-    if findings.first is None or findings.last is None:
-        return False
-    return instant_of(findings.first).date() != instant_of(findings.last).date()
-
-
 def _bucket_line(findings: Findings) -> str:
     name, buckets = findings.histogram.buckets()
-    time_style = "%Y-%m-%d %H:%M" if _spans_days(findings) else "%H:%M"
+    time_style = "%Y-%m-%d %H:%M" if spans_days(findings) else "%H:%M"
     style = "%Y-%m-%d" if name.endswith(" d") else time_style
     return f"per {name}: " + ", ".join(f"{instant_of(begin):{style}} {count}" for begin, count in buckets)
-
-
-def _pattern_lines(findings: Findings) -> Iterator[str]:
-    dated = _spans_days(findings)
-    for shape in findings.top_shapes():
-        when = ""
-        if shape.first is not None and shape.last is not None:
-            when = f" first {clock_text(shape.first, dated=dated)} last {clock_text(shape.last, dated=dated)}"
-        yield f"pattern: {shape.count}x {shape.level or 'none'}{when}: {shape.template}"
-    rest = len(findings.shapes) - len(findings.top_shapes())
-    if rest > 0:
-        yield f"other patterns: {'more than ' if findings.more_shapes else ''}{rest}"
-
-
-def _lines(shown: dict[int, str], matched: int) -> Iterator[str]:
-    expected = 0
-    for rank, text in shown.items():
-        if rank > expected:
-            yield f"… {rank - expected} records not shown …"
-        yield text
-        expected = rank + 1
-    if matched > expected:
-        yield f"… {matched - expected} records not shown …"

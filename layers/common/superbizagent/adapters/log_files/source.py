@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from superbizagent.adapters.log_files.findings import Findings
+from superbizagent.adapters.log_files.projection import Room
 from superbizagent.adapters.log_files.reading import (
     LogStream,
     ReadProblems,
@@ -37,6 +38,7 @@ from superbizagent.errors import (
     InvalidToolArguments,
     UnknownSource,
 )
+from superbizagent.ports import Clock
 
 GIB: Final = 1024**3
 _SOUGHT_FROM: Final = 64 * 1024 * 1024
@@ -84,11 +86,29 @@ class LogFileSource:
             raise ConfigurationError(f"a log source's zone is not known: {self.zone!r}") from error
 
 
+@dataclass(frozen=True)
+class SearchTime:
+    """How long one search may read, in seconds of the clock; the caller's own limit should leave a margin."""
+
+    seconds: float
+    clock: Clock
+
+    def started(self) -> Callable[[], bool]:
+        """Tells from now on whether the time is over."""
+        end = self.clock.monotonic() + self.seconds
+        return lambda: self.clock.monotonic() >= end
+
+
+def _never() -> bool:
+    return False
+
+
 class LogFiles:
     """Implements the port LogSource over files on this machine.
 
     `max_bytes` bounds the text that one call reads; `seek_from` is the size from which an
-    uncompressed file is sought by time instead of being read from its front.
+    uncompressed file is sought by time instead of being read from its front. `room` is what a model may
+    see of one call: what is returned fits it. A search that reaches its `time` returns what it found so far.
     """
 
     def __init__(
@@ -97,10 +117,14 @@ class LogFiles:
         *,
         max_bytes: int = GIB,
         seek_from: int = _SOUGHT_FROM,
+        room: Room | None = None,
+        time: SearchTime | None = None,
     ) -> None:
         self._sources = dict(sources)
         self._max_bytes = max_bytes
         self._seek_from = seek_from
+        self._room = room or Room()
+        self._time = time
         self._spans = {
             name: FileSpans(source.paths, source.assumed_zone, source.year) for name, source in self._sources.items()
         }
@@ -123,15 +147,19 @@ class LogFiles:
             yield f"{name}: {' '.join(source.description.split())} ({_range(listing)})"
 
     def _searched(self, query: QueryLogs, cancelled: Callable[[], bool]) -> Evidence:
+        late = self._time.started() if self._time is not None else _never
         listing = self._spans[query.source].listing(cancelled)
         if not listing.spans:
             raise EvidenceUnavailable(
                 "No file of this log source can be read: " + ("; ".join(listing.notes) or "it has none") + "."
             )
-        search = _Search(query, listing, self._sources[query.source].assumed_zone, self._seek_from)
-        budget = ScanBudget(self._max_bytes, cancelled)
+        zone = self._sources[query.source].assumed_zone
+        search = _Search(query, listing, zone, self._seek_from, self._room.redact)
+        budget = ScanBudget(self._max_bytes, cancelled, late)
         search.run(budget)
-        return evidence_of(search.report(budget))
+        # Past its time a search that had ended by then is whole all the same.
+        late_after = self._time.seconds if self._time is not None and budget.left and late() else None
+        return evidence_of(search.report(budget, late_after), self._room)
 
 
 def _range(listing: Listing) -> str:
@@ -146,7 +174,9 @@ def _range(listing: Listing) -> str:
 class _Search:
     """One query over one listing of files, run in a worker thread."""
 
-    def __init__(self, query: QueryLogs, listing: Listing, zone: tzinfo, seek_from: int) -> None:
+    def __init__(
+        self, query: QueryLogs, listing: Listing, zone: tzinfo, seek_from: int, redact: Callable[[str], str]
+    ) -> None:
         self._query = query
         self._listing = listing
         self._zone = zone
@@ -156,7 +186,7 @@ class _Search:
         self._levels = frozenset(query.levels)
         self._contains = tuple(text.casefold() for text in query.contains)
         self._excludes = tuple(text.casefold() for text in query.excludes)
-        self._findings = Findings(query.limit, query.contains)
+        self._findings = Findings(query.limit, query.contains, redact)
         self._scanned = 0
         self._continued = 0
         self._undated = 0
@@ -174,7 +204,7 @@ class _Search:
             self._findings.add(order, record, level)
         self._findings.finish()
 
-    def report(self, budget: ScanBudget) -> Report:
+    def report(self, budget: ScanBudget, late_after: float | None) -> Report:
         return Report(
             query=self._query,
             listing=self._listing,
@@ -185,7 +215,8 @@ class _Search:
             offsets=frozenset(self._offsets),
             assumed=self._assumed,
             reached=self._reached,
-            max_bytes=budget.limit,
+            read_bytes=budget.used,
+            late_after=late_after,
             problems=tuple(self._problems),
             gone=tuple(self._gone),
         )

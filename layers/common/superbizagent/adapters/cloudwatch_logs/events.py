@@ -1,0 +1,131 @@
+"""Log events as Logs Insights returns them, and counts of them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from superbizagent.adapters.cloudwatch_logs.levels import level_of_field
+from superbizagent.adapters.cloudwatch_logs.query import COUNT, LEVEL, SIZE, SLOT, Search
+from superbizagent.adapters.cloudwatch_logs.window import instant_of
+from superbizagent.domain.evidence import LogLevel
+
+MESSAGE_LIMIT: Final = 1_000
+"""Characters to which AWS may cut a message in results, where it doesn't tell its size."""
+
+_TIME_IN_TEXT: Final = re.compile(r"\d:\d\d|\d{10}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """`missing` is how many characters of the message were cut off; None: some, nobody knows how many."""
+
+    at: datetime
+    level: LogLevel | None
+    message: str
+    pointer: str
+    missing: int | None = 0
+
+    @property
+    def cut(self) -> bool:
+        return self.missing != 0
+
+    def whole(self, message: str) -> "Event":
+        return replace(self, message=message, missing=0)
+
+    @property
+    def text(self) -> str:
+        """The message as it is; with the event's own time in front where it shows none."""
+        message = self.message.rstrip("\n")
+        if self.cut:
+            size = f"{self.missing} characters" if self.missing else "the rest"
+            message += f" …[{size} cut by CloudWatch]"
+        if _TIME_IN_TEXT.search(message[:300]):
+            return message
+        return f"{self.at.strftime('%Y-%m-%dT%H:%M:%S')}.{self.at.microsecond // 1_000:03}Z {message}"
+
+
+def events_of(rows: Iterable[Mapping[str, str]], search: Search) -> list[Event]:
+    """The events of a query's rows, those only that were asked for; a row without a time is left out."""
+    events = [event for row in rows if (event := _event(row, search))]
+    return [event for event in events if _accepted(event, search)]
+
+
+def _event(row: Mapping[str, str], search: Search) -> Event | None:
+    at = instant_in(row.get("@timestamp", ""))
+    if at is None:
+        return None
+    message = row.get("@message", "")
+    return Event(
+        at=at,
+        level=search.level(row.get(LEVEL), message),
+        message=message,
+        pointer=row.get("@ptr", ""),
+        missing=_missing(row.get(SIZE), message),
+    )
+
+
+def _missing(size: str | None, message: str) -> int | None:
+    try:
+        return max(int(float(size)) - len(message), 0) if size else _unknown(message)
+    except (ValueError, OverflowError):
+        return _unknown(message)
+
+
+def _unknown(message: str) -> int | None:
+    return None if len(message) >= MESSAGE_LIMIT else 0
+
+
+def _accepted(event: Event, search: Search) -> bool:
+    if not event.cut:
+        return search.accepts(event.message, event.level)
+    # What was cut off may hold any text: the query, which saw all of it, is believed; the level is at the front.
+    return not search.levels or event.level in search.levels
+
+
+def instant_in(value: str) -> datetime | None:
+    """A time in results: UTC without a zone, or milliseconds since 1970."""
+    try:
+        if value.isdigit():
+            return instant_of(int(value))
+        return datetime.fromisoformat(value.strip()).replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Matching events by slot of time and by level; `unlevelled` of them carry no level field."""
+
+    slots: Counter[datetime]
+    levels: Counter[LogLevel | None]
+    unlevelled: int
+
+    @property
+    def total(self) -> int:
+        return self.slots.total()
+
+
+def counts_of(rows: Iterable[Mapping[str, str]]) -> Counts:
+    """The counting query's rows. Levels are those that a field tells."""
+    counts = Counts(Counter(), Counter(), 0)
+    unlevelled = 0
+    for row in rows:
+        slot, number = instant_in(row.get(SLOT, "")), _number(row.get(COUNT, ""))
+        if slot is None:
+            continue
+        counts.slots[slot] += number
+        if field := row.get(LEVEL):
+            counts.levels[level_of_field(field)] += number
+        else:
+            unlevelled += number
+    return replace(counts, unlevelled=unlevelled)
+
+
+def _number(value: str) -> int:
+    try:
+        return int(float(value))
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,337 @@
+"""The log sources in CloudWatch: configured aliases of log groups."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from superbizagent.adapters.cloudwatch_logs.calls import (
+    AccessDenied,
+    Calls,
+    Listing,
+    LogsApi,
+    NoSuchResource,
+    QueryRefused,
+    Request,
+)
+from superbizagent.adapters.cloudwatch_logs.events import Counts, Event, counts_of, events_of
+from superbizagent.adapters.cloudwatch_logs.insights import Insights, Pause, Results
+from superbizagent.adapters.cloudwatch_logs.query import Search, compose
+from superbizagent.adapters.cloudwatch_logs.report import Found, chosen, evidence_of, slot_of
+from superbizagent.adapters.cloudwatch_logs.window import Range, Window, iso, needs_range, range_of, resolve
+from superbizagent.adapters.worker_thread import in_thread
+from superbizagent.domain.evidence import Evidence, QueryLogs
+from superbizagent.errors import EvidenceError, EvidenceUnavailable, InvalidToolArguments, UnknownSource
+from superbizagent.ports import Clock
+
+READ: Final = 1_000
+"""Events that one query brings here at most."""
+
+_COUNTED: Final = 5_000
+_HYDRATED: Final = 10
+_WHOLE_CHARACTERS: Final = 4_000
+_LISTING_SECONDS: Final = 4.0
+_LISTING_KEPT: Final = 60.0
+_MINUTE: Final = timedelta(minutes=1)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CloudWatchSource:
+    """One alias. `log_groups` are names; `level_field` is the discovered field that holds the level.
+
+    Events without that field have the level that their text names; an empty `level_field`: all of them.
+    """
+
+    description: str
+    log_groups: tuple[str, ...]
+    level_field: str = "level"
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of an alias that exist, and a note on those that don't."""
+
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+class CloudWatchLogs:
+    """Implements the port LogSource over Logs Insights.
+
+    `api` makes the client at first use. `timeout` is seconds a search, `lookback` how far back one may
+    reach: searches are paid for by the byte. `pause` and `jitter` are for tests.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, CloudWatchSource],
+        *,
+        api: Callable[[], LogsApi],
+        clock: Clock,
+        group_arn: Callable[[str], str] | None = None,
+        timeout: float = 25.0,
+        lookback: timedelta = timedelta(days=7),
+        pause: Pause = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._sources = dict(sources)
+        self._calls = Calls(api, group_arn)
+        self._insights = Insights(self._calls, clock, pause, jitter)
+        self._clock = clock
+        self._timeout = timeout
+        self._lookback = lookback
+        self._ranges: dict[str, tuple[float, Range]] = {}
+
+    async def describe(self) -> str:
+        """`NAME: DESCRIPTION (FIRST to LAST)`, a line a source, even while CloudWatch can't be reached."""
+        now = self._now()
+        deadline = self._clock.monotonic() + _LISTING_SECONDS
+        ranges = await asyncio.gather(*(self._range(name, deadline) for name in self._sources))
+        return "\n".join(
+            self._line(name, source, known, now)
+            for (name, source), known in zip(self._sources.items(), ranges, strict=True)
+        )
+
+    async def query_logs(self, query: QueryLogs) -> Evidence:
+        source = self._sources.get(query.source)
+        if source is None:
+            known = ", ".join(self._sources) or "none is set up"
+            raise UnknownSource(f"There is no log source of that name. The sources are: {known}.")
+        if query.start is not None and query.end is not None and query.start >= query.end:
+            raise InvalidToolArguments("start must be before end; end is the instant after the last.")
+        deadline = self._clock.monotonic() + self._timeout
+        window = await self._window(query, deadline)
+        search = compose(query, source.level_field, window.start_millis, window.end_millis)
+        run = _Run(self._insights, source, search, window, deadline)
+        try:
+            groups, first = await self._first(run, deadline)
+            found = await self._found(run, groups, first)
+        except AccessDenied as error:
+            raise EvidenceUnavailable(
+                f"The service is not allowed to search {_names(source.log_groups)}. Its operator must permit it."
+            ) from error
+        except NoSuchResource as error:
+            raise EvidenceUnavailable(
+                f"CloudWatch has no such log group: {_names(source.log_groups)}. Use another source."
+            ) from error
+        except QueryRefused as error:
+            raise InvalidToolArguments(
+                "CloudWatch refused the window: it may lie before the log group was made, or be older than the "
+                "time that events are kept. Ask for a later window."
+            ) from error
+        events = await self._shown(found, chosen(found, query.limit), deadline)
+        if cut := sum(event.cut for event in events.values()):
+            found = replace(found, notes=(*found.notes, f"{cut} long records are shown without their ends"))
+        shown = {place: _excerpt(event.text, query.contains) for place, event in events.items()}
+        return evidence_of(query, window, found, shown)
+
+    async def _window(self, query: QueryLogs, deadline: float) -> Window:
+        now = self._now()
+        if not needs_range(query, now, self._lookback):
+            return resolve(query, Range(), now, self._lookback)
+        listing_deadline = min(deadline, self._clock.monotonic() + _LISTING_SECONDS)
+        return resolve(query, await self._range(query.source, listing_deadline), now, self._lookback)
+
+    async def _first(self, run: "_Run", deadline: float) -> tuple[_Groups, Results]:
+        """The first events of the groups that exist."""
+        every = run.source.log_groups
+        try:
+            return _Groups(every), await run.records("asc", every)
+        except NoSuchResource:
+            # AWS refuses all groups for one that is missing, and names it only in prose.
+            there = [group for group in every if await self._exists(group, deadline)]
+            if not there or len(there) == len(every):
+                raise
+            missing = _names([group for group in every if group not in there])
+            notes = (f"CloudWatch has no such log group, so it was not searched: {missing}",)
+            return _Groups(tuple(there), notes), await run.records("asc", tuple(there))
+
+    async def _exists(self, group: str, deadline: float) -> bool:
+        try:
+            await self._streams(group, deadline)
+        except NoSuchResource:
+            return False
+        except EvidenceError:
+            # Only what is known to be missing is left out.
+            return True
+        return True
+
+    async def _found(self, run: "_Run", groups: _Groups, first: Results) -> Found:
+        search = run.search
+        if first.matched <= len(first.rows):
+            found = _all(events_of(first.rows, search), first.scanned)
+        else:
+            found = _some(search, first, *await run.rest(groups.names))
+        notes = groups.notes + found.notes
+        if search.compares_texts and (cut := sum(event.cut for event in found.read)):
+            notes += (f"{cut} long records could be compared in part only and are counted as matches",)
+        return replace(found, notes=notes, partial=len(notes) > len(found.notes))
+
+    async def _shown(self, found: Found, places: Sequence[int], deadline: float) -> dict[int, Event]:
+        """The chosen events; the first of those that AWS cut are read again as a whole."""
+        events = {place: found.read[place] for place in places}
+        cut = [place for place, event in events.items() if event.cut and event.pointer][:_HYDRATED]
+        wholes = await asyncio.gather(*(self._whole(events[place], deadline) for place in cut))
+        return events | dict(zip(cut, wholes, strict=True))
+
+    async def _whole(self, event: Event, deadline: float) -> Event:
+        """The event with its whole message; as it is, with its mark, where that can't be had."""
+        try:
+            message = await self._insights.retried(
+                lambda: in_thread(partial(self._calls.whole_message, event.pointer), "cloudwatch-record"),
+                min(deadline, self._clock.monotonic() + _LISTING_SECONDS),
+            )
+        except EvidenceError:
+            return event
+        return event.whole(message) if message and len(message) >= len(event.message) else event
+
+    async def _range(self, name: str, deadline: float) -> Range:
+        """What the source holds as far as its streams tell; an empty range where they can't be listed."""
+        kept = self._ranges.get(name)
+        if kept is not None and self._clock.monotonic() - kept[0] < _LISTING_KEPT:
+            return kept[1]
+        try:
+            listings = [await self._streams(group, deadline) for group in self._sources[name].log_groups]
+        except EvidenceError:
+            return Range()
+        known = range_of(listings)
+        self._ranges[name] = (self._clock.monotonic(), known)
+        return known
+
+    async def _streams(self, group: str, deadline: float) -> Listing:
+        return await self._insights.retried(
+            lambda: in_thread(partial(self._calls.streams, group), "cloudwatch-streams"), deadline
+        )
+
+    def _now(self) -> datetime:
+        """In whole seconds, as people write windows."""
+        return self._clock.now().replace(microsecond=0)
+
+    def _line(self, name: str, source: CloudWatchSource, known: Range, now: datetime) -> str:
+        window = resolve(QueryLogs(source=name), known, now, self._lookback)
+        return f"{name}: {' '.join(source.description.split())} ({iso(window.start)} to {iso(window.covered)})"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The queries of one search."""
+
+    insights: Insights
+    source: CloudWatchSource
+    search: Search
+    window: Window
+    deadline: float
+
+    async def records(self, order: str, groups: tuple[str, ...]) -> Results:
+        return await self._run(self.search.records(order, READ), READ, groups)
+
+    async def rest(self, groups: tuple[str, ...]) -> tuple[Counts | None, Results | None]:
+        """Counts over all matches, and the last of them; None for what failed: the first ones are there anyway."""
+        counting = self._run(self.search.counts(self._width(), _COUNTED), _COUNTED, groups)
+        async with asyncio.TaskGroup() as tasks:
+            counts = tasks.create_task(_or_none(counting))
+            last = tasks.create_task(_or_none(self.records("desc", groups)))
+        results = counts.result()
+        complete = results is not None and len(results.rows) < _COUNTED
+        return (counts_of(results.rows) if results and complete else None), last.result()
+
+    def _width(self) -> str:
+        """The slots of the counts: so few that all fit into one answer, with every level."""
+        span = self.window.end - self.window.start
+        if span <= timedelta(hours=2):
+            return "1m"
+        if span <= timedelta(hours=12):
+            return "10m"
+        return "1h" if span <= timedelta(days=7) else "1d"
+
+    async def _run(self, text: str, limit: int, groups: tuple[str, ...]) -> Results:
+        window = self.window
+        request = Request(groups, window.start_second, window.end_second, text, limit)
+        return await self.insights.run(request, self.deadline)
+
+
+async def _or_none(work: Coroutine[Any, Any, T]) -> T | None:
+    try:
+        return await work
+    except EvidenceError:
+        return None
+
+
+def _all(read: Sequence[Event], scanned: int | None) -> Found:
+    """Every event that the query found was read: all counts can be made here."""
+    return Found(
+        read=read,
+        matched=len(read),
+        exact=True,
+        scanned=scanned,
+        levels=Counter(event.level for event in read),
+        slots=Counter(slot_of(event.at, _MINUTE) for event in read),
+        last=read[-1].at if read else None,
+        gap=len(read),
+    )
+
+
+def _some(search: Search, first: Results, counts: Counts | None, last: Results | None) -> Found:
+    """More events matched than one query brings here: the first and last of them, and counts over all."""
+    rows = {row.get("@ptr") or repr(row): row for row in first.rows}
+    rows |= {row.get("@ptr") or repr(row): row for row in reversed(last.rows if last else ())}
+    read = events_of(rows.values(), search)
+    if len(rows) >= first.matched:
+        return _all(read, first.scanned)
+    notes = [f"{len(rows)} of {first.matched} events that the search found were read, the first and last ones"]
+    if counts is None:
+        notes.append("counts by level and time could not be made")
+    exact, matched = _number(search, first.matched, counts, len(read))
+    counted = counts if exact else None
+    return Found(
+        read=read,
+        matched=matched,
+        exact=exact,
+        scanned=first.scanned,
+        levels=counted.levels if counted and not counted.unlevelled else None,
+        slots=counted.slots if counted else None,
+        last=read[-1].at if read and last else None,
+        gap=len(events_of(first.rows, search)),
+        notes=tuple(notes),
+    )
+
+
+def _number(search: Search, found: int, counts: Counts | None, read: int) -> tuple[bool, int]:
+    """Whether it is known how many events there are of those asked for, and how many at least."""
+    if search.compares_texts:
+        return False, read
+    if not search.levels:
+        return True, found
+    # The words of a level may stand in a text that is of another one: only the field tells without reading.
+    if counts is None or counts.unlevelled:
+        return False, read
+    return True, max(sum(counts.levels[level] for level in search.levels), read)
+
+
+def _names(groups: Sequence[str]) -> str:
+    return ", ".join(groups)
+
+
+def _excerpt(text: str, contains: Sequence[str]) -> str:
+    """The head of a long text, its surroundings of each text looked for, and its tail; cuts are marked."""
+    if len(text) <= _WHOLE_CHARACTERS:
+        return text
+    piece = _WHOLE_CHARACTERS // (len(contains) + 3)
+    keep = [(0, 2 * piece), (len(text) - piece, len(text))]
+    folded = text.casefold()
+    places = [folded.find(wanted.casefold()) for wanted in contains]
+    keep += [(max(at - piece // 2, 0), min(at + piece // 2, len(text))) for at in places if at >= 0]
+    parts: list[str] = []
+    done = 0
+    for begin, end in sorted(keep):
+        if begin > done:
+            parts.append(f"…[{begin - done} characters left out]…")
+        parts.append(text[max(begin, done) : max(end, done)])
+        done = max(end, done)
+    return "".join(parts)

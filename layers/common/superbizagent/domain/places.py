@@ -1,0 +1,215 @@
+"""Which source a claim of absence is about, and whether an observation looked there (GUARD-2)."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.folding import normalise
+
+_NAME = r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9])"
+_NAMED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:in|by|from|of|for|on|across)\s+(?:the\s+)?{_NAME}",
+        rf"\b{_NAME}(?:['’]s)?\s+(?:services?|logs?|servers?|hosts?|nodes?|pods?|source|tables?|database|cluster)\b",
+        rf"\b{_NAME}\s+(?:logged|reported|recorded|had|has|showed|shows|did|does|ran|saw|was|is|stayed|remained)\b",
+        rf"(?<![A-Za-z0-9_.-]){_NAME}\s?(?:的|服务|日志|在|中|里|内|无|没|未|从|期间|自)",
+        rf"(?:在|从|的|，|,)\s?{_NAME}\s?(?:服务|日志|中|里|内)",
+    )
+)
+_ORDINARY = frozenset(
+    [
+        "a",
+        "all",
+        "an",
+        "and",
+        "any",
+        "api",
+        "at",
+        "between",
+        "by",
+        "cache",
+        "check",
+        "checks",
+        "claim",
+        "data",
+        "database",
+        "day",
+        "deadlock",
+        "end",
+        "entire",
+        "error",
+        "errors",
+        "evidence",
+        "exception",
+        "exceptions",
+        "failure",
+        "failures",
+        "hour",
+        "hours",
+        "info",
+        "interval",
+        "it",
+        "its",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "kind",
+        "last",
+        "line",
+        "lines",
+        "log",
+        "logs",
+        "logged",
+        "matched",
+        "midnight",
+        "minute",
+        "minutes",
+        "month",
+        "morning",
+        "afternoon",
+        "evening",
+        "night",
+        "noon",
+        "none",
+        "nor",
+        "not",
+        "observation",
+        "one",
+        "order",
+        "orders",
+        "other",
+        "our",
+        "output",
+        "payment",
+        "period",
+        "production",
+        "query",
+        "range",
+        "record",
+        "records",
+        "request",
+        "requests",
+        "result",
+        "results",
+        "row",
+        "rows",
+        "search",
+        "second",
+        "seconds",
+        "server",
+        "service",
+        "services",
+        "show",
+        "shown",
+        "start",
+        "stretch",
+        "system",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "time",
+        "timeframe",
+        "timeout",
+        "timeouts",
+        "today",
+        "total",
+        "tomorrow",
+        "traffic",
+        "type",
+        "utc",
+        "gmt",
+        "was",
+        "were",
+        "is",
+        "not",
+        "ever",
+        "only",
+        "have",
+        "has",
+        "had",
+        "be",
+        "do",
+        "does",
+        "did",
+        "user",
+        "users",
+        "warn",
+        "warning",
+        "warnings",
+        "fatal",
+        "debug",
+        "trace",
+        "weekend",
+        "week",
+        "what",
+        "which",
+        "window",
+        "yesterday",
+        "application",
+        "app",
+        "beijing",
+        "china",
+        "status",
+        "level",
+        "levels",
+        "message",
+        "messages",
+        "source",
+        "sources",
+        "table",
+        "whole",
+        "full",
+    ]
+)
+_OF_LOGS = re.compile(
+    r"\b(?:error|warning|exception|log|stack\s?trace)s?\b|\blogged\b|报错|日志|告警|警告|异常|異常|错误|錯誤",
+    re.IGNORECASE,
+)
+
+
+def looks_where_said(prose: str, observation: Observation, sources: Collection[str]) -> bool:
+    """Whether the source that `prose` names, if it names one, is the one that was observed."""
+    arguments = observation.asked() or {}
+    own = str(arguments.get("source") or "").casefold()
+    known = {name for name in sources if _mentions(prose, name)}
+    if observation.tool == ToolName.QUERY_LOGS and known and own not in known:
+        return False
+    seen = normalise(f"{observation.title}\n{observation.arguments}\n{observation.projection}").casefold()
+    if observation.tool == ToolName.QUERY_MYSQL and not _rows_tell(prose, seen):
+        return False
+    return all(name in seen or name.removesuffix("s") in seen for name in _named(prose) if name not in known)
+
+
+def _mentions(prose: str, source: str) -> bool:
+    return bool(re.search(rf"(?<![A-Za-z0-9_-]){re.escape(source)}(?![A-Za-z0-9_-])", prose, re.IGNORECASE))
+
+
+def _rows_tell(prose: str, seen: str) -> bool:
+    """Rows say nothing of what is in logs, unless they are about it themselves."""
+    return all(match.group().casefold().rstrip("s") in seen for match in _OF_LOGS.finditer(prose))
+
+
+def _named(prose: str) -> Iterator[str]:
+    """What stands where the name of a service, log or table stands, in lower case."""
+    for pattern in _NAMED:
+        for match in pattern.finditer(prose):
+            name = match["name"].casefold()
+            if name not in _ORDINARY and not name.endswith(("ed", "ing")):
+                yield name

@@ -1,0 +1,287 @@
+"""Numbers with their units, magnitudes and rounding, and when one shows another."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+
+from superbizagent.domain.rounding import Rounding, rounding_of
+
+
+class Dimension(StrEnum):
+    TIME = "TIME"
+    SIZE = "SIZE"
+    RATIO = "RATIO"
+    MONEY = "MONEY"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`factors`: how many base units it is; two for KB, which people use for 1000 and for 1024 bytes."""
+
+    dimension: Dimension
+    factors: tuple[Decimal, ...]
+
+
+_USUAL = {Dimension.SIZE: Decimal(1), Dimension.TIME: Decimal("0.001")}
+_LARGEST_ERROR = {
+    Rounding.NEAR: Decimal("0.2"),
+    Rounding.BELOW: Decimal("0.15"),
+    Rounding.ABOVE: Decimal("0.25"),
+}
+"""Relative to the true value: "about 1,000" is no fair word for 1,400."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as written, magnitude words multiplied out. `step` is the place of its last written digit.
+
+    `parts`: another reading, in which white space or a smaller unit separates several numbers.
+    """
+
+    value: Decimal
+    unit: Unit | None = None
+    rounding: Rounding = Rounding.EXACT
+    step: Decimal = Decimal(1)
+    parts: "tuple[Number, ...]" = ()
+    naming: bool = False
+    """Part of a name (ORD-104952): one may call it by its number, but there is nothing near it."""
+
+    def agrees_with(self, evidence: "Number") -> bool:
+        """Whether `evidence` shows this number, in its own unit and rounded as it says."""
+        return any(self._close(scaled, found) for scaled, found in self._compared(evidence))
+
+    def is_near(self, value: Decimal) -> bool:
+        return self._close(Decimal(1), value)
+
+    def _compared(self, evidence: "Number") -> Iterator[tuple[Decimal, Decimal]]:
+        """Pairs of this number's scale and the evidence's value, in a common unit."""
+        mine, theirs = self.unit, evidence.unit
+        if mine is not None and theirs is not None:
+            if mine.dimension is theirs.dimension:
+                yield from ((a, evidence.value * b) for a in mine.factors for b in theirs.factors)
+            return
+        if theirs is not None and theirs.dimension is Dimension.RATIO:
+            return
+        if evidence.naming and self.rounding is not Rounding.EXACT:
+            return
+        yield Decimal(1), evidence.value
+        if mine is not None and mine.dimension in _USUAL and evidence.value >= 1_000:
+            # Sizes are written in bytes and times in milliseconds where no unit is.
+            yield from ((factor, evidence.value * _USUAL[mine.dimension]) for factor in mine.factors)
+        if mine is not None and mine.dimension is Dimension.RATIO:
+            # A share of one shows its percentage.
+            yield mine.factors[0], evidence.value
+
+    def _close(self, scale: Decimal, found: Decimal) -> bool:
+        stated = self.value * scale
+        if stated == found:
+            return True
+        if self.rounding is Rounding.EXACT or abs(stated - found) > abs(found) * _LARGEST_ERROR[self.rounding]:
+            return False
+        step = self.step * scale
+        if self.rounding is Rounding.NEAR:
+            return abs(stated - found) * 2 <= step
+        above = found - stated if self.rounding is Rounding.ABOVE else stated - found
+        return 0 <= above < step
+
+
+def _unit(dimension: Dimension, *factors: str) -> Unit:
+    return Unit(dimension, tuple(Decimal(factor) for factor in factors))
+
+
+_UNITS = (
+    (r"(?i:ns|nsecs?|nanoseconds?)|纳秒|納秒", _unit(Dimension.TIME, "0.000000001")),
+    (r"(?i:[uµμ]s|usecs?|microseconds?)|微秒", _unit(Dimension.TIME, "0.000001")),
+    (r"(?i:ms|msecs?|millis|milliseconds?)|毫秒", _unit(Dimension.TIME, "0.001")),
+    (r"(?i:s|secs?|seconds?)|秒钟|秒鐘|秒", _unit(Dimension.TIME, "1")),
+    (r"(?i:mins?|minutes?)|(?<=[0-9])m|个?分钟|分鐘|分(?![之别析布区支类片配级为成流])", _unit(Dimension.TIME, "60")),
+    (r"(?i:h|hrs?|hours?)|个?小时|個?小時|个?钟头", _unit(Dimension.TIME, "3600")),
+    (r"(?i:d|days?)|天", _unit(Dimension.TIME, "86400")),
+    (r"(?i:weeks?)|周|个?星期", _unit(Dimension.TIME, "604800")),
+    (r"B|(?i:bytes?)|字节|位元組", _unit(Dimension.SIZE, "1")),
+    (r"(?i:kb|kilobytes?)|千字节", _unit(Dimension.SIZE, "1000", "1024")),
+    (r"(?i:kib|kibibytes?)|(?<=[0-9])Ki", _unit(Dimension.SIZE, "1024")),
+    (r"(?i:mb|megabytes?)|兆字节|兆", _unit(Dimension.SIZE, "1000000", "1048576")),
+    (r"(?i:mib|mebibytes?)|(?<=[0-9])Mi", _unit(Dimension.SIZE, "1048576")),
+    (r"(?i:gb|gigabytes?)|(?<=[0-9])G", _unit(Dimension.SIZE, "1000000000", "1073741824")),
+    (r"(?i:gib|gibibytes?)|(?<=[0-9])Gi", _unit(Dimension.SIZE, "1073741824")),
+    (r"(?i:tb|terabytes?)|(?<=[0-9])T", _unit(Dimension.SIZE, "1000000000000", "1099511627776")),
+    (r"%|(?i:percent|per\scent|pct)|个?百分点", _unit(Dimension.RATIO, "0.01")),
+    (r"¢|(?i:cents?)|美分|分钱", _unit(Dimension.MONEY, "0.01")),
+    (r"€|\$|£|¥|(?i:eur|euros?|usd|dollars?|cny|rmb|yuan)|元|美元|欧元", _unit(Dimension.MONEY, "1")),
+)
+_FIELD_UNITS = {
+    "ns": _UNITS[0][1],
+    "us": _UNITS[1][1],
+    "ms": _UNITS[2][1],
+    "millis": _UNITS[2][1],
+    "s": _UNITS[3][1],
+    "sec": _UNITS[3][1],
+    "secs": _UNITS[3][1],
+    "seconds": _UNITS[3][1],
+    "minutes": _UNITS[4][1],
+    "mins": _UNITS[4][1],
+    "hours": _UNITS[5][1],
+    "days": _UNITS[6][1],
+    "bytes": _UNITS[8][1],
+    "kb": _UNITS[9][1],
+    "mb": _UNITS[11][1],
+    "gb": _UNITS[13][1],
+    "pct": _UNITS[16][1],
+    "percent": _UNITS[16][1],
+    "cents": _UNITS[17][1],
+}
+_FIELD = re.compile(rf"[_.-](?P<unit>{'|'.join(_FIELD_UNITS)})[\"']?\s?[:=]\s?[\"']?-?$", re.IGNORECASE)
+_MONEY_BEFORE = re.compile(r"[€$£¥]\s?-?$")
+_MAGNITUDES = {
+    "k": 1_000,
+    "thousand": 1_000,
+    "m": 1_000_000,
+    "mn": 1_000_000,
+    "million": 1_000_000,
+    "bn": 1_000_000_000,
+    "billion": 1_000_000_000,
+    "百": 100,
+    "千": 1_000,
+    "万": 10_000,
+    "萬": 10_000,
+    "百万": 1_000_000,
+    "千万": 10_000_000,
+    "亿": 100_000_000,
+    "億": 100_000_000,
+}
+_LATIN_END = r"(?![A-Za-z0-9_])"
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
+    r"(?P<digits>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]{1,3}(?:[ '’][0-9]{3})+(?![0-9,:'’])|[0-9]+)"
+    r"(?P<decimals>\.[0-9]+)?(?:[eE](?P<exponent>[+-]?[0-9]{1,2})(?![A-Za-z0-9_]))?"
+    r"(?:\s?[x×*]\s?10\^?(?P<power>[+-]?[0-9]{1,2})(?![0-9]))?(?![0-9]|\.[0-9])"
+    r"(?P<ordinal>(?:st|nd|rd|th)(?![A-Za-z]))?"
+    rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
+)
+_UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
+_LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
+_NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
+_BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
+_RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Place:
+    begin: int
+    end: int
+    number: Number
+
+
+def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
+    """The numbers of a text. `whole`: only those that no word runs on from, as in evidence, where 7f3a is an id."""
+    places = [place for match in _NUMBER.finditer(text) if (place := _place(text, match, whole=whole)) is not None]
+    places = _with_shared_units(text, places)
+    for place in places:
+        yield place.number
+        if whole:
+            yield from place.number.parts
+    yield from _durations(text, places) if whole else ()
+
+
+def claimed_numbers(text: str) -> tuple[Number, ...]:
+    """The numbers that a claim states; those of one duration (1 min 30 s) together."""
+    places = [place for match in _NUMBER.finditer(text) if (place := _place(text, match, whole=False)) is not None]
+    # White space inside a claim's number groups its digits; only evidence may have meant two numbers.
+    places = [replace(place, number=replace(place.number, parts=())) for place in places]
+    return tuple(_joined(text, _with_shared_units(text, places)))
+
+
+def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
+    unit, end, suffix = _unit_after(text, match.end())
+    if whole and unit is None and not _LETTERS.match(text, match.end()):
+        return None
+    number = _number(text, match, unit or _unit_before(text, match.start()))
+    rounding = suffix or rounding_of(text, match.start(), end)
+    if rounding is Rounding.EXACT and unit is not None:
+        rounding = rounding_of(text, match.start(), match.end())
+    naming = bool(_NAME_BEFORE.search(text, max(match.start() - 2, 0), match.start()))
+    return _Place(match.start(), end, replace(number, rounding=rounding, naming=naming))
+
+
+def _unit_after(text: str, at: int) -> tuple[Unit | None, int, Rounding | None]:
+    for pattern, unit in _UNIT:
+        found = pattern.match(text, at)
+        if found:
+            return unit, found.end(), Rounding.ABOVE if found["round"] else None
+    return None, at, None
+
+
+def _unit_before(text: str, begin: int) -> Unit | None:
+    before = text[max(begin - 24, 0) : begin]
+    if _MONEY_BEFORE.search(before):
+        return _unit(Dimension.MONEY, "1")
+    field = _FIELD.search(before)
+    return _FIELD_UNITS[field["unit"].lower()] if field else None
+
+
+def _number(text: str, match: re.Match[str], unit: Unit | None) -> Number:
+    digits, decimals = match["digits"], match["decimals"] or ""
+    plain = re.sub(r"[ ,'’]", "", digits)
+    magnitude = Decimal(_MAGNITUDES[match["magnitude"].strip().lower()]) if match["magnitude"] else Decimal(1)
+    if match["exponent"] or match["power"]:
+        magnitude *= Decimal(10) ** int(match["exponent"] or match["power"])
+    sign = -1 if match["sign"] else 1
+    number = Number(sign * Decimal(plain + decimals) * magnitude, unit, step=_step(plain, decimals) * magnitude)
+    if " " not in digits:
+        return number
+    parts = digits.split(" ")
+    apart = (*(Number(Decimal(part)) for part in parts[:-1]), Number(Decimal(parts[-1] + decimals) * magnitude, unit))
+    return replace(number, parts=apart)
+
+
+def _step(digits: str, decimals: str) -> Decimal:
+    if decimals:
+        return Decimal(1).scaleb(1 - len(decimals))
+    return Decimal(10) ** min(len(digits) - len(digits.rstrip("0")), max(len(digits) - 1, 0))
+
+
+def _with_shared_units(text: str, places: list[_Place]) -> list[_Place]:
+    """In a range the unit is written once: 3-5 %."""
+    for index in range(len(places) - 2, -1, -1):
+        this, following = places[index], places[index + 1]
+        linked = _RANGE.fullmatch(text[this.end : following.begin])
+        if this.number.unit is None and following.number.unit is not None and linked:
+            places[index] = replace(this, number=replace(this.number, unit=following.number.unit))
+    return places
+
+
+def _joined(text: str, places: list[_Place]) -> Iterator[Number]:
+    waiting: _Place | None = None
+    for place in places:
+        if waiting is not None and _continues(text, waiting, place):
+            waiting = _Place(waiting.begin, place.end, _sum(waiting.number, place.number))
+            continue
+        if waiting is not None:
+            yield waiting.number
+        waiting = place
+    if waiting is not None:
+        yield waiting.number
+
+
+def _durations(text: str, places: list[_Place]) -> Iterator[Number]:
+    yield from (number for number in _joined(text, places) if len(number.parts) > 1)
+
+
+def _continues(text: str, first: _Place, second: _Place) -> bool:
+    """Whether `second` is the smaller part of one duration."""
+    one, two = first.number.unit, second.number.unit
+    if one is None or two is None or one.dimension is not Dimension.TIME or two.dimension is not Dimension.TIME:
+        return False
+    return two.factors[0] < one.factors[0] and bool(_BETWEEN_PARTS.fullmatch(text[first.end : second.begin]))
+
+
+def _sum(first: Number, second: Number) -> Number:
+    if first.unit is None or second.unit is None:
+        return first
+    value = first.value * first.unit.factors[0] / second.unit.factors[0] + second.value
+    rounding = next((n.rounding for n in (first, second) if n.rounding is not Rounding.EXACT), Rounding.EXACT)
+    parts = (*(first.parts or (first,)), second)
+    return Number(value, second.unit, rounding, second.step, parts)

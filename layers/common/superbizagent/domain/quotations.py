@@ -1,0 +1,72 @@
+"""Passages that a text puts in quotation marks, and where they occur verbatim."""
+
+import re
+
+from superbizagent.domain.folding import normalise
+
+_QUOTATION = re.compile(
+    r'"([^"\n]{2,})"|“([^”]{2,})”|「([^」]{2,})」|『([^』]{2,})』|«([^»]{2,})»|‘([^’\n]{2,})’|《([^》]{2,})》'
+    r"|(?<![A-Za-z0-9])'([^'\n]{2,160})'(?![A-Za-z0-9])"
+)
+_CODE = re.compile(r"`([^`\n]+)`")
+_CLOSING = ".,;:!?。，；：！？"
+
+
+def take_quotations(text: str) -> tuple[str, tuple[str, ...]]:
+    """The quotations of a text, and the text with a blank for each.
+
+    One word in code ticks is a name set in code type, not a quotation: it stays in the text.
+    """
+    found: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        found.append(next(group for group in match.groups() if group))
+        return " "
+
+    def take_code(match: re.Match[str]) -> str:
+        if " " not in match[1].strip():
+            return f" {match[1]} "
+        found.append(match[1])
+        return " "
+
+    return _CODE.sub(take_code, _QUOTATION.sub(take, text)), tuple(found)
+
+
+def code_words(text: str) -> tuple[str, ...]:
+    """The single words in code ticks: names, whatever they look like."""
+    rest = _QUOTATION.sub(" ", text)
+    return tuple(word for match in _CODE.finditer(rest) if (word := match[1].strip()) and " " not in word)
+
+
+def holds(record: str, quotation: str) -> bool:
+    """Whether a folded record has the quotation, from the beginning of a word to the end of one."""
+    quote = normalise(quotation)
+    return _whole(record, quote) or (quote[-1:] in _CLOSING and _whole(record, quote.rstrip(_CLOSING).rstrip()))
+
+
+def _whole(record: str, quote: str) -> bool:
+    at = record.find(quote) if quote else -1
+    while at >= 0:
+        if not _cuts(record, at) and not _cuts(record, at + len(quote)):
+            return True
+        at = record.find(quote, at + 1)
+    return False
+
+
+def _cuts(record: str, at: int) -> bool:
+    """Whether a word or number runs on across this place."""
+    around = record[max(at - 2, 0) : at + 2]
+    if at <= 0 or at >= len(record):
+        return False
+    before, after = record[at - 1], record[at]
+    if _ascii_word(before) and _ascii_word(after):
+        return True
+    return (
+        bool(re.fullmatch(r"[0-9][.,][0-9]", around[1:4]))
+        or (before.isdigit() and bool(re.match(r"[.,][0-9]", record[at : at + 2])))
+        or (after.isdigit() and bool(re.search(r"[0-9][.,]$", record[max(at - 2, 0) : at])))
+    )
+
+
+def _ascii_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
