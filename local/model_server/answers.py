@@ -76,12 +76,13 @@ def kind_of(request: Request) -> Kind:
 
 
 def _kind_of_content(content: str) -> Kind:
-    head = json_object(content.split("\n", 1)[0])
-    if head is not None and "call_id" in head:
-        return Kind.KNOWLEDGE
-    if head is not None and "query" in head:
+    asked = json_object(content)
+    if asked is not None and "query" in asked:
         return Kind.ROUTER
-    return Kind.VERDICTS if first_fence(content) is not None else Kind.CHAT
+    fenced = first_fence(content)
+    if fenced is None:
+        return Kind.CHAT
+    return Kind.KNOWLEDGE if "call_id" in (json_object("\n".join(fenced)) or {}) else Kind.VERDICTS
 
 
 def answer(request: Request) -> Answer:
@@ -116,11 +117,10 @@ def _intent(content: str) -> str:
 
 
 def _knowledge(content: str) -> dict[str, Any]:
-    head, _, rest = content.partition("\n")
-    asked = json_object(head)
+    asked = json_object("\n".join(first_fence(content) or ()))
     if asked is None or not isinstance(asked.get("query"), str) or not isinstance(asked.get("call_id"), str):
-        raise ValueError("the first line of the user message has to be a JSON object with query and call_id")
-    return knowledge.answer(asked["query"], asked["call_id"], observations(rest))
+        raise ValueError("the user message has to begin with a fenced JSON object with query and call_id")
+    return knowledge.answer(asked["query"], asked["call_id"], observations(content))
 
 
 def _verdicts(content: str) -> dict[str, Any]:

@@ -239,19 +239,28 @@ def observations(text: str) -> list[Observation]:
     """The observation blocks of a message, in order; other text outside fences is skipped."""
     found: list[Observation] = []
     header: dict[str, str] = {}
-    body: tuple[str, ...] = ()
+    body: tuple[str, ...] | None = None
     for segment in segments(text):
         if segment.fenced:
-            body = segment.lines if header and not body else body
+            if header and body is None:
+                asked, body = _asked_and_result(segment.lines)
+                header |= asked
             continue
         for line in segment.lines:
             key, colon, value = line.partition(":")
             if key == "evidence_id" and colon:
-                found.extend(_observation(header, body))
-                header, body = {}, ()
+                found.extend(_observation(header, body or ()))
+                header, body = {}, None
             if colon and (header or key == "evidence_id"):
                 header.setdefault(key.strip(), value.strip())
-    return [*found, *_observation(header, body)]
+    return [*found, *_observation(header, body or ())]
+
+
+def _asked_and_result(lines: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What a block tells of the call, up to its first line `result:`, and the result after it."""
+    at = lines.index("result:") if "result:" in lines else len(lines)
+    fields = (line.partition(":") for line in lines[:at])
+    return {key.strip(): value.strip() for key, _, value in fields}, lines[at + 1 :]
 
 
 def _observation(header: Mapping[str, str], body: tuple[str, ...]) -> Sequence[Observation]:

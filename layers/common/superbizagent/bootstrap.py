@@ -5,6 +5,7 @@ model SDK, the SQL parser or boto3.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
@@ -127,7 +128,7 @@ class Services:
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database),
+            database=_business_database(evidence.database, self._redact),
         )
 
     @cached_property
@@ -171,9 +172,18 @@ class Services:
 
     @cached_property
     def _redact(self) -> Redactor:
-        from superbizagent.adapters.redaction import SecretRedactor
+        return redactor(self.database)
 
-        return SecretRedactor()
+
+def redactor(database: Database) -> Redactor:
+    """All that use one database mark the same secret alike, whether in a stored document or in a log line.
+
+    The marks can be linked to a guessed secret only by who knows the database's address with its password.
+    """
+    from superbizagent.adapters.redaction import SecretRedactor
+
+    address = database.engine.url.render_as_string(hide_password=False)
+    return SecretRedactor(hashlib.sha256(f"redaction of {address}".encode()).digest())
 
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
@@ -204,12 +214,13 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
-    return read_only_database(entry.url, {name: table.description for name, table in entry.tables.items()})
+    tables = {name: table.description for name, table in entry.tables.items()}
+    return read_only_database(entry.url, tables, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

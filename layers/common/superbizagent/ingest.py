@@ -25,7 +25,7 @@ from superbizagent.adapters.knowledge import (
 )
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.store import Database
-from superbizagent.bootstrap import Services
+from superbizagent.bootstrap import Services, redactor
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
 
 _COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
@@ -82,7 +82,7 @@ def _collection(given: str | None, folder: Path) -> str:
 def _ingest(database: Database, folder: Path, collection: str) -> int:
     counts: Counter[ChangeKind] = Counter()
     passages = 0
-    for change in KnowledgeIngest(database).run(folder, collection):
+    for change in KnowledgeIngest(database, redactor(database)).run(folder, collection):
         _print(change)
         counts[change.kind] += 1
         passages += change.passages

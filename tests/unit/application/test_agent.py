@@ -82,7 +82,7 @@ async def test_an_investigation_ends_in_a_diagnosis() -> None:
     assert "\n## Log sources\n<<<data-" in system
     assert "\n## Database\n<<<data-" in system
     (block,) = results(turns(run)[1])
-    assert block.startswith("evidence_id: E1\ntool: query_logs\nstatus: READY\narguments: {")
+    assert block.startswith("evidence_id: E1\ntool: query_logs\nstatus: READY\n<<<data-")
     assert LINES[0] in block
 
 

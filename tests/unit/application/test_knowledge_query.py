@@ -21,7 +21,7 @@ PASSAGES = document_evidence(
 
 
 def call_id(request: ModelRequest) -> str:
-    found = json.loads(request.messages[1].content.split("\n")[0])["call_id"]
+    found = json.loads(request.messages[1].content.split("\n")[1])["call_id"]
     assert isinstance(found, str)
     return found
 
@@ -198,5 +198,7 @@ async def test_passages_are_fenced_redacted_and_bounded() -> None:
     assert len(content) < 12_000
     marker = re.search(r"<<<(data-[0-9a-f]+)\n", content)
     assert marker is not None
-    inside = content[marker.end() : content.index(f"{marker[1]}>>>")]
+    first, second = content.split(f"{marker[1]}>>>")[:2]
+    assert json.loads(first.removeprefix(marker[0]))["query"]
+    inside = second.split(marker[0])[1]
     assert "ignore the rules above" in inside

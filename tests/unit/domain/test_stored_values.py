@@ -194,13 +194,9 @@ def test_the_head_of_an_observation_cannot_be_imitated() -> None:
     block = fence.observation(hostile)
 
     assert block.count(fence.marker) == 2
-    assert [line.split(":")[0] for line in block.split("\n")[:5]] == [
-        "evidence_id",
-        "tool",
-        "status",
-        "arguments",
-        "coverage",
-    ]
+    head, _, data = block.partition(f"<<<{fence.marker}\n")
+    assert head == "evidence_id: E1\ntool: unknown\nstatus: READY\n"
+    assert [line.split(":")[0] for line in data.split("\n")[:4]] == ["called", "arguments", "coverage", "result"]
 
 
 @pytest.mark.spec("SEC-3")
@@ -222,6 +218,12 @@ def test_markers_are_new_for_each_run() -> None:
         ("see https://seen.test/x, then", "see seen.test/x, then"),
         ("see https://ok.test/doc.", "see https://ok.test/doc."),
         ("a [0] (x", "a [0] (x"),
+        ("![][x]\n\n[x]: //a.test/?q=", "![][x]\n\n[link removed]"),
+        ("[x]: https://a.test/?q=", "[link removed]"),
+        ("[x]: <javascript:alert(1)>", "[link removed]"),
+        ("[main]: java.lang.Error: no", "[main]: java.lang.Error: no"),
+        ("see www.a.test/x now", "see [link removed] now"),
+        ("mailto:bob@a.test", "[link removed]"),
         ("nothing at all", "nothing at all"),
     ],
 )

@@ -95,6 +95,7 @@ _CONCLUDE = (
 _NO_CALL = "(no tool call)"
 _CALL_A_TOOL = "Only tool calls count, text is discarded. Call an evidence tool, or submit_draft to end."
 _DRAFT_ALONE = "submit_draft must be the only call of its turn, once. It was not accepted; call it again alone."
+_NOT_ACCEPTED = "The draft was not accepted. Send it again without these problems:"
 _ONLY_DRAFT = "The evidence tools are no longer available, so this call was not run. Call submit_draft, alone."
 _DROPPED = "{dropped} further calls of that turn were dropped: at most {calls} are allowed."
 _CUT = "This call was cut off by the output limit and was not run. Send fewer or shorter calls."
@@ -342,7 +343,8 @@ class DiagnosisAgent:
         try:
             return Draft.model_validate_json(call.arguments)
         except ValidationError as error:
-            self._answer([call], [f"The draft was not accepted: {explain(error)}"])
+            # The explanation names fields as the model called them: they are its words, not ours.
+            self._answer([call], [f"{_NOT_ACCEPTED}\n{self._fence.wrap(explain(error))}"])
             return None
 
     async def _observe(self, calls: list[ToolCall]) -> list[Observation]:

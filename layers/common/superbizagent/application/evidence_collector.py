@@ -220,7 +220,7 @@ class EvidenceCollector:
         text = self._redact(hint)
         return Observation(
             evidence_id=self._next_id(),
-            tool=bound_characters(tool, MAX_TOOL_NAME),
+            tool=bound_characters(self._redact(tool), MAX_TOOL_NAME),
             arguments=bound_bytes(self._redact(arguments), MAX_ARGUMENTS_BYTES),
             status=ObservationStatus.ERROR,
             error_code=code,

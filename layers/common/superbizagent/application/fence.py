@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Self
 
-from superbizagent.domain.evidence import Observation
+from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.text import bound_bytes
 
 RULE = (
@@ -43,18 +43,23 @@ class Fence:
         return data.replace(self.marker, "[marker]")
 
     def observation(self, observation: Observation) -> str:
-        """An observation as a model sees it: never the raw result (DIAG-2)."""
-        lines = [
+        """An observation as a model sees it: never the raw result (DIAG-2).
+
+        Only what the product itself words stands outside the block. In it, a line each: arguments, coverage, and
+        `result:`, after which the projection goes on to the end.
+        """
+        known = observation.tool in set(ToolName)
+        head = [
             f"evidence_id: {observation.evidence_id}",
-            f"tool: {observation.tool}",
+            f"tool: {observation.tool if known else 'unknown'}",
             f"status: {observation.status}",
         ]
         if observation.error_code:
-            lines.append(f"error: {observation.error_code}")
-        lines.append(f"arguments: {observation.arguments}")
+            head.append(f"error: {observation.error_code}")
+        asked = [] if known else [f"called: {observation.tool}"]
+        asked.append(f"arguments: {observation.arguments}")
         if observation.coverage is not None:
-            lines.append(f"coverage: {observation.coverage.model_dump_json(exclude_none=True)}")
-        # Arguments and notes may repeat outside text: each keeps to its line, and none closes the block.
-        lines = [self._without_marker(" ".join(line.splitlines())) for line in lines]
-        lines.append(self.wrap(observation.projection))
-        return "\n".join(lines)
+            asked.append(f"coverage: {observation.coverage.model_dump_json(exclude_none=True)}")
+        # Arguments and notes may repeat outside text: each keeps to its line, so that none looks like a result.
+        data = [" ".join(line.splitlines()) for line in asked]
+        return "\n".join((*head, self.wrap("\n".join((*data, "result:", observation.projection)))))

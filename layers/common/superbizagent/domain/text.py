@@ -8,7 +8,12 @@ ELLIPSIS = "…"
 REMOVED_LINK = "[link removed]"
 
 _LINK = re.compile(
-    r"!?\[(?P<label>[^\]\n]*)\]\s?\(\s*<?(?P<target>[^)\s>]*)[^)\n]*\)|(?P<url>\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`]+)",
+    # A definition, which an image or a link elsewhere would take its target from.
+    r"(?m:^[ >]{0,8}\[[^\]\n]+\]:\s*<?(?P<defined>(?://|www\.|mailto:|tel:|javascript:|data:|vbscript:|file:|[a-z][a-z0-9+.-]{1,15}://)"
+    r"[^\s>]*)>?)"
+    r"|!?\[(?P<label>[^\]\n]*)\]\s?\(\s*<?(?P<target>[^)\s>]*)[^)\n]*\)|(?P<url>\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`]+)"
+    # Readers make links of these without a scheme.
+    r"|(?P<bare>(?<![\w./@-])(?:www\.|mailto:)[^\s<>\"'`]+)",
     re.IGNORECASE,
 )
 
@@ -44,8 +49,9 @@ def without_links(text: str, sources: Collection[str] = (), evidence: str = "") 
     """
 
     def replace(match: re.Match[str]) -> str:
-        target = (match["url"] or match["target"]).rstrip(".,;:!?)")
-        tail = match.group()[len(target) :] if match["url"] else ""
+        address = match["url"] or match["bare"]
+        target = (address or match["defined"] or match["target"] or "").rstrip(".,;:!?)")
+        tail = match.group()[len(target) :] if address else ""
         if target in sources:
             return match.group()
         shown = target.partition("://")[2] if target and target in evidence else ""

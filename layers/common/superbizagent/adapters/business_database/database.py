@@ -30,8 +30,11 @@ class ReadOnlyDatabase:
     `tables` are the only ones that can be read, each with its description.
     """
 
-    def __init__(self, driver: Driver, tables: Mapping[str, str], limits: QueryLimits) -> None:
+    def __init__(
+        self, driver: Driver, tables: Mapping[str, str], limits: QueryLimits, redact: Callable[[str], str] = str
+    ) -> None:
         self._driver = driver
+        self._redact = redact
         self._tables = dict(tables)
         self._limits = limits
         self._columns: dict[str, tuple[Column, ...]] | None = None
@@ -88,7 +91,7 @@ class ReadOnlyDatabase:
         return columns
 
     def _evidence(self, fetched: Fetched, statement: CheckedStatement) -> Evidence:
-        format_ = RowFormat.for_names(fetched.columns, self._limits.cell)
+        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact)
         lines = _within([format_.row(row) for row in fetched.rows], self._limits.size)
         truncated = fetched.more or len(lines) < len(fetched.rows)
         own_limit = not truncated and statement.limit is not None and len(lines) >= statement.limit > 0
@@ -148,15 +151,17 @@ def read_only_database(
     *,
     limits: QueryLimits | None = None,
     password: Callable[[], str] | None = None,
+    redact: Callable[[str], str] = str,
 ) -> ReadOnlyDatabase:
     """The adapter for `sqlite:///PATH` or `mysql+pymysql://…`; raises ConfigurationError.
 
-    `password` is called for each new connection to MySQL, for tokens that expire.
+    `password` is called for each new connection to MySQL, for tokens that expire; `redact` takes secrets out
+    of values before they are cut.
     """
     limits = limits or QueryLimits()
     if not tables:
         raise ConfigurationError("the business database needs at least one listed table")
-    return ReadOnlyDatabase(_driver(url, tables, limits, password), tables, limits)
+    return ReadOnlyDatabase(_driver(url, tables, limits, password), tables, limits, redact)
 
 
 def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: Callable[[], str] | None) -> Driver:

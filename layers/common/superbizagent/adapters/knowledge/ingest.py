@@ -1,8 +1,8 @@
 """Brings the index up to date with a folder of Markdown files."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from superbizagent.adapters.knowledge.units import UnitsOfWork
 
 # Goes into every digest: with a new one, all files are indexed anew. Raise it with every change to
 # how passages, terms or embedded texts are made.
-_INDEX_VERSION = 2
+_INDEX_VERSION = 3
 
 
 class ChangeKind(StrEnum):
@@ -53,8 +53,10 @@ class _Loaded:
 class KnowledgeIngest:
     """Each document is replaced in a transaction of its own: a reader sees the old one or the new one."""
 
-    def __init__(self, database: UnitsOfWork) -> None:
+    def __init__(self, database: UnitsOfWork, redact: Callable[[str], str] = str) -> None:
+        """`redact` takes secrets out of whole documents, before they are cut to passages and stored."""
         self._database = database
+        self._redact = redact
 
     def run(self, folder: Path, collection: str) -> Iterator[Change]:
         """One change a file, as it happens; documents of files that are gone are removed at the end.
@@ -87,7 +89,7 @@ class KnowledgeIngest:
             notice = f"the path has more than {SOURCE_CHARACTERS} characters; shorten it"
             return Change(ChangeKind.SKIPPED, file.source, notices=(notice,))
         try:
-            loaded = _load(file, collection)
+            loaded = _load(file, collection, self._redact)
         except OSError as error:
             return Change(ChangeKind.SKIPPED, file.source, notices=(f"can't be read: {error.strerror}",))
         earlier = known.get(file.source)
@@ -103,13 +105,28 @@ class KnowledgeIngest:
         self._database.run(lambda connection: _remove(connection, collection, source), writes=True)
 
 
-def _load(file: SourceFile, collection: str) -> _Loaded:
+def _load(file: SourceFile, collection: str, redact: Callable[[str], str]) -> _Loaded:
     text, notices = read_text(file.path)
     digest = hashlib.sha256(f"{_INDEX_VERSION}\0{text}".encode("utf-8", "replace")).hexdigest()
-    document = parse_markdown(text, file.source, collection)
+    document = _redacted(parse_markdown(redact(text), file.source, collection), redact)
     if not document.passages and not notices:
         notices = ("is empty; there is nothing to find in it",)
     return _Loaded(document, digest, notices)
+
+
+def _redacted(document: Document, redact: Callable[[str], str]) -> Document:
+    """What was spelled in HTML, or over several marks, is plain text by now."""
+    passages = (
+        replace(passage, text=redact(passage.text), heading_path=tuple(map(redact, passage.heading_path)))
+        for passage in document.passages
+    )
+    return replace(
+        document,
+        title=redact(document.title),
+        other_names=redact(document.other_names),
+        keywords=redact(document.keywords),
+        passages=tuple(passages),
+    )
 
 
 def _replace(connection: Connection, source: str, collection: str, loaded: _Loaded) -> None:

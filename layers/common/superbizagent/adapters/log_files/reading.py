@@ -9,6 +9,7 @@ import codecs
 import gzip
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -33,6 +34,10 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+# A longer run of characters without a space or a mark is no secret that is known by its form.
+_LONGEST_WORD: Final = 8 * 1024
+_SPACE: Final = re.compile(r"[\s\"']")
+_MARK: Final = re.compile(r"[,;|{}<>\[\]]")
 _REPLACEMENT: Final = "\ufffd"
 
 
@@ -316,4 +321,14 @@ class _Splitter:
 
     def _marked(self, text: str, size: int) -> str:
         self._problems.cut_lines += 1
-        return f"{text}…[line cut: {MAX_LINE} of {size} bytes kept]"
+        return f"{_whole_words(text)}…[line cut: {MAX_LINE} of {size} bytes kept]"
+
+
+def _whole_words(text: str) -> str:
+    """`text` without its last word, which was cut: half a secret can't be recognised as one."""
+    floor = max(len(text) - _LONGEST_WORD, 0)
+    for pattern in (_SPACE, _MARK):
+        at = max((match.end() for match in pattern.finditer(text, floor)), default=0)
+        if at:
+            return text[:at]
+    return text[:floor]

@@ -50,6 +50,8 @@ _MESSAGE_KEYS: Final = (
     "text",
     "error",
 )
+# Base64, the header lines of an old key, and the end.
+_BLOCK_LINE: Final = re.compile(r"\s*(?:[A-Za-z0-9+/=]*|[A-Z][A-Za-z-]+: .*|-----END .*)\s*$")
 _LEADING: Final = re.compile(r"[\s\])>|,:;\"-]+")
 
 
@@ -120,6 +122,7 @@ class RecordReader:
         self._dated = dated
         self._current: Record | None = None
         self._json_seen = False
+        self._in_block = False
         self.continued_lines = 0
 
     def feed(self, lines: list[str]) -> Iterator[Record]:
@@ -138,6 +141,8 @@ class RecordReader:
 
     def _begin(self, line: str) -> Record | None:
         """The record this line begins; None when it continues the current one or is blank."""
+        if self._continues_block(line):
+            return None
         record = self._json(line) if line[:1] == "{" else self._plain(line)
         if record is not None:
             return record
@@ -148,6 +153,16 @@ class RecordReader:
         self._current.add(line)
         self.continued_lines += 1
         return None
+
+    def _continues_block(self, line: str) -> bool:
+        """A block such as a private key is one record: redaction has to see the whole of it."""
+        if self._in_block and self._current is not None and _BLOCK_LINE.match(line):
+            self._current.add(line)
+            self.continued_lines += 1
+            self._in_block = "-----END" not in line
+            return True
+        self._in_block = "-----BEGIN" in line and "-----END" not in line
+        return False
 
     def _plain(self, line: str) -> Record | None:
         stamp = self._times.read(line)
