@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 Frame = dict[str, Any]
 TERMINAL = ("done", "error", "cancelled")
-WAIT = 40.0
+WAIT = 120.0
 """Seconds; a bound for a machine under load, not an expectation."""
 
 

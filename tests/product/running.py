@@ -15,7 +15,7 @@ from local.run import Parts, product
 from superbizagent.adapters.store import Database
 from tests.product.client import Client, client
 
-WAIT = 40.0
+WAIT = 120.0
 """Seconds; a bound for a machine under load, not an expectation."""
 
 
