@@ -14,7 +14,8 @@ PAYMENTS = logs(
     '{"ts": "2026-11-30T14:00:07.636Z", "level": "ERROR", "logger": "gateway.pool", "msg": "pool exhausted, gave up'
     ' after 3000 ms", "active": 4, "max": 4, "waiting": 22, "order_id": "ORD-104952", "attempt": 2}',
     '{"ts": "2026-11-30T14:00:10.291Z", "level": "ERROR", "logger": "gateway.pool", "msg": "pool exhausted, gave up'
-    ' after 3000 ms", "order_id": "ORD-104953", "delta": -12, "bytes": 2621440, "peer": "10.0.0.17:8443", "status": 502}',
+    ' after 3000 ms", "order_id": "ORD-104953", "delta": -12, "bytes": 2621440, "peer": "10.0.0.17:8443",'
+    ' "status": 502}',
 )
 INVENTORY = logs().model_copy(
     update={
@@ -417,3 +418,8 @@ def test_what_was_searched_for_may_be_named_as_absent() -> None:
     assert rules("There is no line with ORD-777 and a “time out”.", logs(asked=asked)) == set()
     assert rules("没有ORD-777的time-out记录。", logs(asked=asked)) == set()
     assert rules("There is no line with ORD-778 and a time-out.", logs(asked=asked)) != set()
+
+
+@pytest.mark.parametrize("text", ["9" * 8_000, "1," * 4_000, "a-" * 4_000, "三" * 4_000, "12:" * 2_600, "one " * 2_000])
+def test_odd_evidence_is_read_in_reasonable_time(text: str) -> None:
+    assert rules("The gateway timed out.", logs(text, "gateway timed out")) == set()
