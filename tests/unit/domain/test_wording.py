@@ -418,3 +418,8 @@ def test_what_was_searched_for_may_be_named_as_absent() -> None:
     assert rules("There is no line with ORD-777 and a “time out”.", logs(asked=asked)) == set()
     assert rules("没有ORD-777的time-out记录。", logs(asked=asked)) == set()
     assert rules("There is no line with ORD-778 and a time-out.", logs(asked=asked)) != set()
+
+
+@pytest.mark.parametrize("text", ["9" * 8_000, "1," * 4_000, "a-" * 4_000, "三" * 4_000, "12:" * 2_600, "one " * 2_000])
+def test_odd_evidence_is_read_in_reasonable_time(text: str) -> None:
+    assert rules("The gateway timed out.", logs(text, "gateway timed out")) == set()

@@ -11,8 +11,10 @@ _NUMBER_LIST = re.compile(r"[0-9]+(?:\.[0-9]+)?%?(?:[-/][0-9]+(?:\.[0-9]+)?%?)+"
 _CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[a-z]+(?:[A-Z][a-z0-9]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHOUTED = re.compile(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
-_COMPOUND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+", re.IGNORECASE)
-_LONG_WORD = re.compile(rf"{_COMPOUND.pattern}|(?<![A-Za-z0-9_.-])[A-Za-z]{{8,}}(?![A-Za-z0-9_.-])", re.IGNORECASE)
+_COMPOUND = re.compile(r"(?<![A-Za-z])[a-z]{2,40}(?:-[a-z]{2,40})+", re.IGNORECASE)
+_LONG_WORD = re.compile(
+    rf"{_COMPOUND.pattern}|(?<![A-Za-z0-9_.-])[A-Za-z]{{8,}}(?![A-Za-z0-9_-]|[.][A-Za-z0-9])", re.IGNORECASE
+)
 _LONG_CAMEL = re.compile(r"(?<![A-Za-z0-9_])(?:[A-Z]+[a-z]+){2,}(?![A-Za-z0-9_])")
 _COMMON = frozenset(
     [

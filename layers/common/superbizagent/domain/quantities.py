@@ -160,6 +160,8 @@ _MAGNITUDES = {
     "亿": 100_000_000,
     "億": 100_000_000,
 }
+_LONGEST = 40
+"""Characters: what is longer is no quantity, and more than decimals are exact for."""
 _LATIN_END = r"(?![A-Za-z0-9_])"
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
@@ -193,7 +195,7 @@ class _Place:
 
 def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
     """The numbers of a text. `whole`: only those that no word runs on from, as in evidence, where 7f3a is an id."""
-    places = [place for match in _NUMBER.finditer(text) if (place := _place(text, match, whole=whole)) is not None]
+    places = list(_places(text, whole=whole))
     places = _with_shared_units(text, places)
     for place in places:
         yield place.number
@@ -204,10 +206,16 @@ def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
 
 def claimed_numbers(text: str) -> tuple[Number, ...]:
     """The numbers that a claim states; those of one duration (1 min 30 s) together."""
-    places = [place for match in _NUMBER.finditer(text) if (place := _place(text, match, whole=False)) is not None]
+    places = list(_places(text, whole=False))
     # White space inside a claim's number groups its digits; only evidence may have meant two numbers.
     places = [replace(place, number=replace(place.number, parts=())) for place in places]
     return tuple(_joined(text, _with_shared_units(text, places)))
+
+
+def _places(text: str, *, whole: bool) -> Iterator[_Place]:
+    for match in _NUMBER.finditer(text):
+        if len(match.group()) <= _LONGEST and (place := _place(text, match, whole=whole)) is not None:
+            yield place
 
 
 def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
@@ -230,7 +238,7 @@ def _of_field(number: Number, text: str, match: re.Match[str]) -> Number:
     ):
         return replace(number, counting=True)
     field = _FIELD_NAME.search(text, max(match.start() - 40, 0), match.start())
-    measuring = number.value % 1 != 0 if field is None else _MEASURING.search(field["name"]) is not None
+    measuring = number.step < 1 if field is None else _MEASURING.search(field["name"]) is not None
     return replace(number, counting=field is not None and not measuring, measuring=measuring)
 
 
