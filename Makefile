@@ -12,6 +12,7 @@ run: ## the product on this machine: no account, no Docker, no database server
 	@$(RUN) -m local.run --port $(PORT)
 
 test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
+	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
 
 lint: dev

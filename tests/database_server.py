@@ -4,12 +4,10 @@ The private server lives in a temporary folder, listens on 127.0.0.1 only, and e
 that started it, however that one ends. Each pytest-xdist worker starts its own.
 """
 
-import fcntl
 import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -22,6 +20,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
+
+from tests import system_packages
 
 GIVEN_URL = "TEST_DATABASE_URL"
 START_TIMEOUT = 60.0
@@ -132,26 +132,16 @@ def find_program() -> Path | None:
 
 
 def install() -> Path | None:
-    """Installs MariaDB where that is ours to do: as root on Debian or Ubuntu. Says what it does."""
-    apt = shutil.which("apt-get")
-    if os.geteuid() != 0 or apt is None or os.environ.get(GIVEN_URL):  # noqa: TID251
+    """Installs MariaDB where that is ours to do and no server is named."""
+    if os.environ.get(GIVEN_URL):  # noqa: TID251
         return None
-    lock = Path(tempfile.gettempdir(), "install-database-server.lock")
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        # Another test process may have installed it while this one waited.
-        return find_program() or _apt_install(apt)
+    return system_packages.install("mariadb-server", find_program)
 
 
-def _apt_install(apt: str) -> Path | None:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}  # noqa: TID251
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "mariadb-server"]):
-        command = [apt, *arguments]
-        print("No MySQL-compatible server is installed, running:", *command, file=sys.stderr, flush=True)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr, flush=True)
-    return find_program()
+def ensure_program() -> None:
+    """Raises DatabaseServerMissing where the tests would."""
+    if not os.environ.get(GIVEN_URL) and find_program() is None and install() is None:  # noqa: TID251
+        raise DatabaseServerMissing
 
 
 def _initialise(program: Path, data: Path, log: Path) -> None:

@@ -1,8 +1,8 @@
 """Finds Chromium on this machine, or installs Debian's package."""
 
-import os
 import shutil
-import subprocess
+
+from tests import system_packages
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = (
@@ -36,17 +36,7 @@ def find_or_install() -> str:
 
     Raises ChromiumMissing with a sentence that says what to install.
     """
-    return find() or _install() or _give_up()
-
-
-def _install() -> str | None:
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return None
-    print("Chromium is not installed: running `apt-get install chromium`, about 300 MB", flush=True)
-    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
-    for step in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
-        subprocess.run([*apt, *step], check=False)
-    return find()
+    return find() or system_packages.install("chromium", find) or _give_up()
 
 
 def _give_up() -> str:
