@@ -45,12 +45,17 @@ T = TypeVar("T")
 
 
 class Services:
-    """The use cases of one process."""
+    """The use cases of one process. `database_url` stands in for DATABASE_URL, for a command that was given one."""
 
     clock = SystemClock()
 
+    def __init__(self, database_url: str | None = None) -> None:
+        self._database_url = database_url
+
     @cached_property
     def database(self) -> Database:
+        if self._database_url is not None:
+            return Database(self._database_url)
         settings = read(DatabaseSettings)
         ca_file = settings.database_ca_file
         return Database(

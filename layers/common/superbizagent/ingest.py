@@ -45,8 +45,9 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(options.folder).expanduser().resolve()
         check_folder(folder)
         collection = _collection(options.collection, folder)
-        embeddings = Services().embeddings
-        with contextlib.closing(open_database(options.url)) as database:
+        services = Services(options.url or None)
+        with contextlib.closing(open_database(services)) as database:
+            embeddings = services.embeddings
             indexed = _ingest(database, folder, collection)
             return max(indexed, _embed(database, embeddings) if embeddings is not None else 0)
     except (BadCommand, BadFolder) as error:
@@ -61,12 +62,10 @@ def main(arguments: Sequence[str]) -> int:
         return 1
 
 
-def open_database(url: str | None) -> Database:
+def open_database(services: Services) -> Database:
     """The named database, or the service's own. Raises BadCommand where that one isn't set."""
-    if url:
-        return Database(url)
     try:
-        return Services().database
+        return services.database
     except ConfigurationError as error:
         raise BadCommand(f"Name the database with --url, or in DATABASE_URL ({error}).") from error
 
