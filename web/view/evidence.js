@@ -97,7 +97,9 @@ export function openers(entries) {
       } else {
         place.append(panel(id, title, render(), button));
         button.setAttribute('aria-controls', id);
-        place.lastElementChild.scrollIntoView({ block: 'nearest' });
+        // With the claim itself in view, unless another panel already stands between the two.
+        const opened = place.children.length === 1 ? place.parentElement : place.lastElementChild;
+        opened.scrollIntoView({ block: 'nearest' });
       }
     });
     return button;
