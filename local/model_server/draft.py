@@ -42,7 +42,7 @@ _MOST_TEXT = 560
 _MOST_QUOTE = 420
 _MOST_CLAIMS = 10
 _MOST_BYTES = 9_000
-_FIELDS = re.compile(r"(?:[\s,]+[\w.]+[=:](?:<\*>|\S)*)+$")
+_FIELDS = re.compile(r"(?:\s+[\w.]+[=:]\S*)+$")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)?(?:(?:[\w$-]+\.){2,}[\w$]+:?\s+)?")
 _FIRST_AID = re.compile(r"mitigat|fix|resol|remed|recover|处理|缓解|恢复|解决", re.I)
 _COUNTING = re.compile(r"\bhow (?:many|much)\b|\bnumber of\b|\bcount\b|多少|几个|几笔", re.I)

@@ -19,8 +19,8 @@ from local.model_server.text import identifiers, overlap, stem, terms, topic
 
 SEVERE = ("ERROR", "FATAL")
 _CHANGE = re.compile(
-    r"\b(?:chang\w+|deploy\w*|rollout|roll(?:ed|ing) (?:out|back)|restart\w*|reload\w*|upgrad\w+|migrat\w+|resiz\w+|"
-    r"failover|switch(?:ed|ing)|reconfigur\w+)\b|变更|修改|发布|部署|重启|升级|回滚",
+    r"\b(?:chang\w+|deploy\w*|rollout|roll(?:ed|ing) (?:out|back)|restart\w*|reload\w*|"
+    r"upgrad\w+|migrat\w+|resiz\w+|failover|switch(?:ed|ing)|reconfigur\w+)\b|变更|修改|发布|部署|重启|升级|回滚",
     re.I,
 )
 _LEAST_SHARED_WORDS = 2
