@@ -128,8 +128,7 @@ class Case:
 
     @cached_property
     def trouble(self) -> frozenset[str]:
-        main = [self.main] if self.main else []
-        return trouble_terms([*main, *(shape for shape in self.shapes if shape.severe)])
+        return trouble_terms(self.main, self.shapes) if self.main else frozenset()
 
 
 def next_calls(case: Case) -> list[Call]:
