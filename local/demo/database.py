@@ -25,7 +25,8 @@ CREATE TABLE orders (
   updated_at DATETIME NOT NULL);
 CREATE TABLE payments (
   payment_id VARCHAR(16) PRIMARY KEY, order_id VARCHAR(16) NOT NULL REFERENCES orders,
-  status VARCHAR(16) NOT NULL, attempts INTEGER NOT NULL, amount_cents INTEGER NOT NULL, created_at DATETIME NOT NULL);
+  status VARCHAR(16) NOT NULL, attempts INTEGER NOT NULL, amount_cents INTEGER NOT NULL,
+  created_at DATETIME NOT NULL);
 CREATE TABLE reservations (
   reservation_id VARCHAR(16) PRIMARY KEY, order_id VARCHAR(16) NOT NULL REFERENCES orders,
   sku VARCHAR(16) NOT NULL REFERENCES stock, units INTEGER NOT NULL, status VARCHAR(16) NOT NULL,

@@ -34,7 +34,7 @@ _KIND_OF_SCHEMA = {
 
 @dataclass(frozen=True)
 class Request:
-    """A chat completion request as far as it matters here. Contents are text; `schema` is its name or empty."""
+    """A chat completion request as far as it matters here; `schema` is the schema's name, or empty."""
 
     messages: tuple[Mapping[str, Any], ...]
     tools: frozenset[str] = frozenset()
@@ -86,7 +86,7 @@ def _kind_of_content(content: str) -> Kind:
 
 
 def answer(request: Request) -> Answer:
-    """The scripted answer; raises ValueError when the request's messages don't have the form of their kind."""
+    """The scripted answer; raises ValueError when the messages don't have the form of their kind."""
     content = (request.contents("user") or [""])[-1]
     match kind_of(request):
         case Kind.ROUTER:

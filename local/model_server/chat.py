@@ -3,10 +3,11 @@
 from local.model_server.text import has_chinese
 
 _ENGLISH = (
-    "This is the scripted demo model: fixed rules, not a language model. Behind it, SuperBizAgent answers on-call "
-    "questions: ask why something is failing and it looks at logs, the business database and runbooks and ties each "
-    "claim to what it found; ask how something is done and it answers from the runbooks. It changes nothing. "
-    'Try "Why are checkouts failing since 14:00?" Name the service, the symptom and the time.'
+    "This is the scripted demo model: fixed rules, not a language model. Behind it, SuperBizAgent answers "
+    "on-call questions: ask why something is failing and it looks at logs, the business database and "
+    "runbooks and ties each claim to what it found; ask how something is done and it answers from the "
+    'runbooks. It changes nothing. Try "Why are checkouts failing since 14:00?" Name the service, the '
+    "symptom and the time."
 )
 _CHINESE = (
     "这是脚本化的演示模型：按固定规则回答，不是语言模型。SuperBizAgent 用于值班排障：问「为什么失败」，"

@@ -18,6 +18,7 @@ from local.model_server.findings import (
     change_records,
     change_rows,
     documents,
+    goes_with,
     ready,
     status_rows,
     tells_of,
@@ -42,7 +43,7 @@ _MOST_TEXT = 560
 _MOST_QUOTE = 420
 _MOST_CLAIMS = 10
 _MOST_BYTES = 9_000
-_FIELDS = re.compile(r"(?:[\s,]+[\w.]+[=:](?:<\*>|\S)*)+$")
+_FIELDS = re.compile(r"(?:\s+[\w.]+[=:]\S*)+$")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)?(?:(?:[\w$-]+\.){2,}[\w$]+:?\s+)?")
 _FIRST_AID = re.compile(r"mitigat|fix|resol|remed|recover|处理|缓解|恢复|解决", re.I)
 _COUNTING = re.compile(r"\bhow (?:many|much)\b|\bnumber of\b|\bcount\b|多少|几个|几笔", re.I)
@@ -185,7 +186,7 @@ class _Writer:
             source = shape.view.source
             room = 2 if source == main.view.source or not self._case.named_sources else 1
             worth = shape.severe or shape.weight > 0.2 * main.weight
-            if worth and shape.pattern.text not in said and per_source.get(source, 0) < room:
+            if worth and goes_with(main, shape) and shape.pattern.text not in said and per_source.get(source, 0) < room:
                 chosen.append(shape)
                 said.add(shape.pattern.text)
                 per_source[source] = per_source.get(source, 0) + 1
@@ -412,14 +413,17 @@ def _one_a_source(shapes: Sequence[Shape]) -> list[Shape]:
 
 
 def _phrase(text: str, least: int = 6) -> str:
-    """A stretch of a pattern that can stand in quotation marks: all of it, or its longest clean part."""
+    """A stretch of a pattern that can stand in quotation marks: all of it, or its first part of some words.
+
+    Not the longest part: what stands in quotation marks in a log line is what somebody typed.
+    """
     whole = _PREFIX.sub("", fold(text).split(" - ", 1)[-1], count=1).lstrip(" -]|:>")
     whole = _FIELDS.sub("", whole).rstrip(" ,;") or fold(text)
     if not has_quotation_mark(whole) and len(whole) <= 200:
         return whole
     parts = [part.strip(" ,:;{}[]\\") for part in re.split(r"[\"“”‘’「」『』`]|<\*>", whole)]
-    best = max(parts, key=lambda part: (len(part) > 200, len(part.split()), len(part)), default="")
-    return cut(best, 200) if len(best) >= least else ""
+    worded = [part for part in parts if len(part) >= least and len(part.split()) > 1]
+    return cut(next(iter(worded), max(parts, key=len)), 200) if max(map(len, parts)) >= least else ""
 
 
 def _message(record: str) -> str:

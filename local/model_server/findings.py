@@ -15,15 +15,18 @@ from local.model_server.prompt import (
     passages,
     rows,
 )
-from local.model_server.text import identifiers, overlap, stem, terms, topic
+from local.model_server.text import identifiers, overlap, terms, topic
 
 SEVERE = ("ERROR", "FATAL")
 _CHANGE = re.compile(
-    r"\b(?:chang\w+|deploy\w*|rollout|roll(?:ed|ing) (?:out|back)|restart\w*|reload\w*|upgrad\w+|migrat\w+|resiz\w+|"
-    r"failover|switch(?:ed|ing)|reconfigur\w+)\b|变更|修改|发布|部署|重启|升级|回滚",
+    r"\b(?:chang\w+|deploy\w*|rollout|roll(?:ed|ing) (?:out|back)|restart\w*|reload\w*|"
+    r"upgrad\w+|migrat\w+|resiz\w+|failover|switch(?:ed|ing)|reconfigur\w+)\b|变更|修改|发布|部署|重启|升级|回滚",
     re.I,
 )
 _LEAST_SHARED_WORDS = 2
+_SAME_TROUBLE = timedelta(hours=6)
+_NO_TOPIC = frozenset({"error", "warn", "info", "ms", "id", "level", "msg", "ts", "http", "code", "service"})
+_DOTTED = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 _WEIGHT = {"FATAL": 4.0, "ERROR": 3.0, "WARN": 1.0, "WARNING": 1.0}
 
 
@@ -167,9 +170,22 @@ def documents(observations: Sequence[Observation], wanted: frozenset[str]) -> li
     return sorted((item for item in found if item.score >= 2 * _LEAST_SHARED_WORDS), key=lambda item: -item.score)
 
 
-def trouble_terms(found: Sequence[Shape], most: int = 4) -> frozenset[str]:
-    """What the main shapes of trouble are about, and in which sources they are."""
-    named: set[str] = set()
-    for shape in found[:most]:
-        named |= terms(shape.pattern.text) | terms(shape.view.source)
-    return frozenset(named - {stem(word) for word in ("error", "warn", "info", "ms", "id", "level", "msg", "ts")})
+def goes_with(main: Shape, other: Shape) -> bool:
+    """Whether the other shape can belong to the same trouble: by its source, or by words and time."""
+    if other.view.source == main.view.source:
+        return True
+    near = main.began is not None and other.began is not None and abs(main.began - other.began) <= _SAME_TROUBLE
+    return near and bool(_words_of(main) & _words_of(other))
+
+
+def trouble_terms(main: Shape, found: Sequence[Shape]) -> frozenset[str]:
+    """What the trouble is about: the words of its main shape and of the severe ones that go with it."""
+    others = [shape for shape in found if shape.severe and _words_of(main) & _words_of(shape)]
+    together = [main, *(shape for shape in others if goes_with(main, shape))]
+    return frozenset().union(*(_words_of(shape) | terms(shape.view.source) for shape in together))
+
+
+def _words_of(shape: Shape) -> frozenset[str]:
+    """The words of the message itself: not of its logger's dotted name, which all its messages share."""
+    message = shape.pattern.text.split(" - ", 1)[-1]
+    return terms(_DOTTED.sub(" ", message)) - _NO_TOPIC

@@ -21,12 +21,13 @@ from local.model_server.text import (
 _MOST_ITEMS = 6
 _MOST_TEXT = 600
 _HOW = re.compile(
-    r"\bhow\b|\bsteps?\b|\bwhat (?:should|do|to)\b|procedure|runbook|fix|mitigat|怎么|如何|步骤|处理|流程|手册",
+    r"\bhow\b|\bsteps?\b|\bwhat (?:should|do|to)\b|procedure|runbook|fix|mitigat|"
+    r"怎么|如何|步骤|处理|流程|手册",
     re.I,
 )
 _LIMITATION = {
     True: "由脚本化的演示模型从文档中摘录，只按词语匹配，未作归纳。",
-    False: "Excerpts chosen by the scripted demo model by matching words; it has not understood or combined them.",
+    False: "Excerpts chosen by the scripted demo model by matching words; it has not understood them.",
 }
 
 
@@ -75,7 +76,7 @@ def _joined(lines: tuple[str, ...]) -> list[str]:
 
 
 def verdicts(claims: list[dict[str, Any]], found: list[Observation]) -> dict[str, Any]:
-    """One verdict a claim: supported when what it cites shows its numbers, names and quotations, and most words."""
+    """One verdict a claim: supported when what it cites shows its numbers, names, quotations and words."""
     by_id = {observation.evidence_id: observation for observation in found}
     return {
         "verdicts": [

@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """All that one agent turn knows: the question, the world as the prompt tells it, what came back so far."""
+    """All that one agent turn knows: the question, the world as the prompt tells it, what came back."""
 
     question: str
     previous_question: str
@@ -105,10 +105,13 @@ class Case:
     @cached_property
     def main(self) -> Shape | None:
         """The shape of trouble that matters most: of a named source where one has any to the point."""
-        named = [shape for shape in self.shapes if self._is_named(shape.view.source)]
-        severe = [shape for shape in self.shapes if shape.severe]
-        to_the_point = [shape for shape in named if shape.severe or self._asked_for(shape)]
-        found = to_the_point or (named if self.named_sources else severe) or self.shapes
+        if self.named_sources:
+            named = [shape for shape in self.shapes if self._is_named(shape.view.source)]
+            likely = [shape for shape in named if shape.severe or self._asked_for(shape)] or named
+        else:
+            asked = [shape for shape in self.shapes if self._asked_for(shape)]
+            likely = asked or [shape for shape in self.shapes if shape.severe]
+        found = likely or self.shapes
         # Of equals the first: shapes come sorted by weight.
         return max(found, key=self._asked_for, default=None)
 
@@ -125,8 +128,7 @@ class Case:
 
     @cached_property
     def trouble(self) -> frozenset[str]:
-        main = [self.main] if self.main else []
-        return trouble_terms([*main, *(shape for shape in self.shapes if shape.severe)])
+        return trouble_terms(self.main, self.shapes) if self.main else frozenset()
 
 
 def next_calls(case: Case) -> list[Call]:
@@ -150,7 +152,7 @@ def _survey(case: Case) -> list[Call]:
 
 
 def _broaden(case: Case) -> list[Call]:
-    """Where no level told anything: the same window with all its lines, and more sources if none was named."""
+    """Where no level told anything: all lines of the window, and more sources if none was named."""
     if case.shapes or not case.observations:
         return []
     sources = _within(case.sources, case.window)

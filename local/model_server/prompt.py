@@ -105,7 +105,7 @@ _RANGE = re.compile(r"^(.*?)\s*\((\S+) to (\S+)\)\s*$")
 
 
 def briefing(system_prompt: str) -> Briefing:
-    """Reads `Now:` and the fenced blocks under `## Log sources` and `## Database`; what is missing is empty."""
+    """Reads `Now:` and the fenced blocks under `## Log sources` and `## Database`, as far as they exist."""
     now: datetime | None = None
     heading = ""
     sections: dict[str, tuple[str, ...]] = {}
@@ -306,8 +306,9 @@ def log_view(observation: Observation) -> LogView:
 
 
 def rows(observation: Observation) -> list[tuple[str, dict[str, str]]]:
-    """The rows of a database observation: each line as it is, and its columns with values as spelled there."""
-    return [(line, row) for line in observation.body[1:] if line.startswith("{") and (row := _row(line)) is not None]
+    """The rows of a database observation: each line as it is, and its values as spelled there."""
+    read = ((line, _row(line)) for line in observation.body[1:] if line.startswith("{"))
+    return [(line, row) for line, row in read if row is not None]
 
 
 def _row(line: str) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from local.model_server.text import has_chinese
 
 MODEL = "scripted-demo"
 OWNER = "superbizagent-local-script"
-_ROLES = {"system", "developer", "user", "assistant", "tool"}
+_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import json
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from local.model_server.answers import Kind, answer, kind_of
 from local.model_server.protocol import MODEL, ApiError, completion, envelope, models, read_request
 
 __all__ = ["MODEL", "RequestRecord", "ScriptedModelServer"]
+
+_log = logging.getLogger(__name__)
 
 _MOST_BYTES = 32 * 1024 * 1024
 _LOOPBACK_NAMES = {"localhost"}
@@ -91,11 +94,11 @@ class ScriptedModelServer:
         latency: float | None = None,
         content_type: str = "application/json",
     ) -> None:
-        """Queues an answer for the next chat request, or the next of `kind` (router, chat, knowledge, agent, verdicts).
+        """Queues an answer for the next chat request, or the next one of `kind`, a value of Kind.
 
-        A text is the content of an assistant message; a mapping with `role`, `content` or `tool_calls` is such a
-        message; any other mapping and bytes are the whole body. None leaves the answer to the script and
-        changes only its `latency` (seconds).
+        A text is the content of an assistant message; a mapping with `role`, `content` or `tool_calls` is
+        such a message; any other mapping and bytes are the whole body. None leaves the answer to the script
+        and changes only its `latency` (seconds).
         """
         body = None if reply is None and status == 200 else self._encoded(reply)
         self._replies.append(_Reply(body, status, content_type, kind, latency))
@@ -199,7 +202,7 @@ class ScriptedModelServer:
         return web.json_response({"requests": [asdict(record) for record in self.requests]})
 
     async def _control(self, request: web.Request) -> web.Response:
-        """`{"latency": seconds, "replies": [{"reply": …, "status": …, "kind": …, "latency": …}], "reset": true}`"""
+        """`{"latency": seconds, "reset": true, "replies": [{"reply", "status", "kind", "latency"}, …]}`."""
         _require_local(request)
         try:
             wanted = _Control.read(await request.json())
@@ -279,6 +282,11 @@ async def _errors_as_json(request: web.Request, handler: Any) -> web.StreamRespo
         response: web.StreamResponse = await handler(request)
     except ApiError as error:
         return web.json_response(error.body(), status=error.status)
+    except ConnectionError:
+        raise  # the client is gone: nobody reads an answer
     except web.HTTPException as error:
         return web.json_response(ApiError(error.status, error.reason).body(), status=error.status)
+    except Exception:
+        _log.exception("the script failed")
+        return web.json_response(ApiError(500, "The script failed.").body(), status=500)
     return response
