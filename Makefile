@@ -38,6 +38,7 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.guards $(if $(LOGS),--logs $(LOGS))
 	@$(DEV) -m bench.evidence.log_projection $(LOGS)
 	@$(DEV) -m bench.evidence.sql_guard
+	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
 
 lock: dev ## pin the newest releases that pyproject.toml allows
