@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 
 from pydantic import ValidationError
 
@@ -35,6 +36,7 @@ class EvidenceSources:
     database: BusinessDatabase | None = None
 
 
+@cache
 def tool_specs(*, evidence: bool) -> tuple[ToolSpec, ...]:
     """The tools of one turn; without `evidence` only the draft can be handed in."""
     draft = ToolSpec(name=SUBMIT_DRAFT, description=_doc(Draft), parameters=schema_of(Draft))

@@ -1,5 +1,6 @@
 """Strict reading of one-shot JSON answers."""
 
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -20,8 +21,12 @@ def read_answer(reply: ModelReply, shape: type[Answer]) -> Answer:
         raise ModelReplyInvalid("the answer does not fit its schema") from error
 
 
+@cache
 def schema_of(shape: type[BaseModel]) -> JsonSchema:
-    """The JSON schema of `shape` as strict endpoints take it: no defaults, every property required."""
+    """The JSON schema of `shape` as strict endpoints take it: no defaults, every property required.
+
+    Made once a process, for it is part of every call; not to be changed by who gets it.
+    """
     schema: JsonSchema = _strict(shape.model_json_schema())
     return schema
 
