@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from superbizagent.adapters.knowledge.embedding import Vector, embedded_text, from_bytes, to_bytes
 from superbizagent.adapters.knowledge.tables import knowledge_chunk, knowledge_document, knowledge_embedding
@@ -69,10 +69,3 @@ def remove_unused(connection: Connection) -> None:
     """Embeddings of passages that no document has any more, whichever model made them."""
     used = select(knowledge_chunk.c.embedding_digest).where(knowledge_chunk.c.embedding_digest.is_not(None))
     connection.execute(delete(knowledge_embedding).where(knowledge_embedding.c.digest.not_in(used)))
-
-
-def embedded_passages(connection: Connection, model: str) -> int:
-    """How many passages have an embedding of this model."""
-    chunk, table = knowledge_chunk, knowledge_embedding
-    joined = chunk.join(table, (table.c.digest == chunk.c.embedding_digest) & (table.c.model == model))
-    return int(connection.execute(select(func.count()).select_from(joined)).scalar_one())
