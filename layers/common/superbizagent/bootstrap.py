@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
@@ -32,14 +33,18 @@ from superbizagent.settings import (
     KnowledgeSettings,
     ModelSettings,
     PrincipalSettings,
+    RedactionSettings,
     RunSettings,
     environment,
+    is_key,
     read,
 )
 
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
+    from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.secrets_manager import SecretsManager
 
 T = TypeVar("T")
 
@@ -57,12 +62,43 @@ class Services:
         if self._database_url is not None:
             return Database(self._database_url)
         settings = read(DatabaseSettings)
-        ca_file = settings.database_ca_file
         return Database(
-            settings.database_url,
-            ca_file=str(ca_file) if ca_file is not None else None,
+            settings.database_url or _address(settings),
+            ca_file=_text(settings.database_ca_file),
+            login=self._login(settings) if settings.database_url is None else None,
             pool_size=settings.database_pool_size,
         )
+
+    def _login(self, settings: DatabaseSettings) -> "Login":
+        """Who signs in to the database of a deployed stack; nothing is read before the first connection."""
+        host, user, arn = settings.database_host, settings.database_user, settings.database_secret_arn
+        if settings.database_iam_login and host is not None and user is not None:
+            from superbizagent.adapters.iam_login import IamLogin
+
+            return IamLogin(host, settings.database_port, user)
+        if arn is None:
+            raise ConfigurationError("DATABASE_SECRET_ARN is not set")
+        return self._secret_login(arn)
+
+    def _secret_login(self, arn: str) -> "Login":
+        from superbizagent.adapters.secrets_manager import SecretLogin
+
+        return SecretLogin(self._secrets, arn)
+
+    @cached_property
+    def _secrets(self) -> "SecretsManager":
+        from superbizagent.adapters.secrets_manager import SecretsManager
+
+        return SecretsManager()
+
+    def _key(self, given: str | None, arn: str | None) -> str:
+        """An API key, given or in a secret. Raises ConfigurationError."""
+        if given is not None or arn is None:
+            return given or "none"
+        key = self._secrets.text(arn).strip()
+        if not is_key(key):
+            raise ConfigurationError("the secret of an API key has characters that no key has")
+        return key
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
@@ -88,7 +124,7 @@ class Services:
             cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
-            redact=self._redact,
+            redact=self.redact,
             clock=self.clock,
             limits=_limits(settings),
         )
@@ -124,16 +160,18 @@ class Services:
 
         settings = read(ModelSettings)
         return OpenAIModel(
-            api_key=settings.openai_api_key, base_url=settings.openai_base_url, model=settings.openai_model
+            api_key=self._key(settings.openai_api_key, settings.openai_api_key_secret_arn),
+            base_url=settings.openai_base_url,
+            model=settings.openai_model,
         )
 
     @cached_property
     def _sources(self) -> EvidenceSources:
         evidence = self._evidence_file
         return EvidenceSources(
-            logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
+            logs=_log_sources(evidence, self.clock, self.redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database, self._redact),
+            database=self._business_database(evidence.database),
         )
 
     @cached_property
@@ -146,7 +184,7 @@ class Services:
 
         settings = read(KnowledgeSettings)
         if settings.knowledge_base_id is not None:
-            return BedrockKnowledgeIndex(settings.knowledge_base_id, self._redact)
+            return BedrockKnowledgeIndex(settings.knowledge_base_id, self.redact)
         if (embeddings := self.embeddings) is not None:
             return RerankedKnowledgeIndex(self.database, embeddings, settings.embeddings_query_seconds)
         return FullTextKnowledgeIndex(self.database)
@@ -162,22 +200,46 @@ class Services:
         from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 
         return OpenAIEmbeddings(
-            api_key=settings.embeddings_api_key,
+            api_key=self._key(settings.embeddings_api_key, settings.embeddings_api_key_secret_arn),
             base_url=settings.embeddings_base_url,
             model=settings.embeddings_model,
             query_model=settings.embeddings_query_model,
-            redact=self._redact,
+            redact=self.redact,
         )
 
     @cached_property
     def _evidence_file(self) -> "EvidenceFile":
-        from superbizagent.adapters.evidence_file import load_evidence_file
+        from superbizagent.adapters.evidence_file import evidence_of, load_evidence_file
 
-        return load_evidence_file(read(EvidenceSettings).evidence_file, environment())
+        settings = read(EvidenceSettings)
+        if settings.evidence_file is not None:
+            return load_evidence_file(settings.evidence_file, environment())
+        arn = settings.business_database_secret_arn
+        return evidence_of(
+            settings.log_group_arns,
+            self._secrets.fields(arn) if arn is not None else None,
+            settings.business_tables,
+        )
+
+    def _business_database(self, entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+        if entry is None:
+            return None
+        from superbizagent.adapters.business_database import read_only_database
+
+        arn = read(EvidenceSettings).business_database_secret_arn
+        return read_only_database(
+            entry.url,
+            {name: table.description for name, table in entry.tables.items()},
+            login=self._secret_login(arn) if arn is not None else None,
+            # A login of AWS's travels over verified TLS only; a URL says itself how its server is reached.
+            ca_file=_text(read(DatabaseSettings).database_ca_file) if arn is not None else None,
+            redact=self.redact,
+        )
 
     @cached_property
-    def _redact(self) -> Redactor:
-        return redactor(self.database)
+    def redact(self) -> Redactor:
+        arn = read(RedactionSettings).redaction_key_secret_arn
+        return redactor(self.database) if arn is None else _keyed_redactor(self._secrets.text(arn))
 
 
 def redactor(database: Database) -> Redactor:
@@ -185,10 +247,21 @@ def redactor(database: Database) -> Redactor:
 
     The marks can be linked to a guessed secret only by who knows the database's address with its password.
     """
+    return _keyed_redactor(database.engine.url.render_as_string(hide_password=False))
+
+
+def _keyed_redactor(key: str) -> Redactor:
     from superbizagent.adapters.redaction import SecretRedactor
 
-    address = database.engine.url.render_as_string(hide_password=False)
-    return SecretRedactor(hashlib.sha256(f"redaction of {address}".encode()).digest())
+    return SecretRedactor(hashlib.sha256(f"redaction of {key}".encode()).digest())
+
+
+def _address(settings: DatabaseSettings) -> str:
+    return f"mysql+pymysql://{settings.database_host}:{settings.database_port}/{settings.database_name}"
+
+
+def _text(path: Path | None) -> str | None:
+    return str(path) if path is not None else None
 
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
@@ -217,15 +290,6 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
-
-
-def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
-    if entry is None:
-        return None
-    from superbizagent.adapters.business_database import read_only_database
-
-    tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

@@ -1,14 +1,14 @@
 """MySQL and MariaDB: a read-only transaction on a connection of its own, limited at the server."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import SSCursor
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -16,15 +16,15 @@ from sqlalchemy.pool import NullPool
 from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+from superbizagent.adapters.mysql_login import Login, sign_in
 from superbizagent.errors import (
     EvidenceError,
     EvidenceTimeout,
     EvidenceUnavailable,
     StatementFailed,
     StatementRefused,
+    StoreError,
 )
-
-Password = Callable[[], str]
 
 _CONNECT_SECONDS: Final = 5
 # Beyond the server's own limit: what a server that hangs may cost.
@@ -54,15 +54,20 @@ _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))
 class MysqlDriver:
     """One server and schema, reached with an engine of its own: no connection is ever shared or kept.
 
-    `password` is asked for each connection, for tokens that expire.
+    `login` is asked for each connection; `ca_file` makes TLS with a checked certificate mandatory.
     """
 
     def __init__(
-        self, url: URL, tables: Collection[str], limits: QueryLimits, password: Password | None = None
+        self,
+        url: URL,
+        tables: Collection[str],
+        limits: QueryLimits,
+        login: Login | None = None,
+        ca_file: str | None = None,
     ) -> None:
         self._tables = tuple(tables)
         self._limits = limits
-        self._engine = _engine(url, limits, password)
+        self._engine = _engine(url, limits, login, ca_file)
 
     @property
     def dialect(self) -> Dialect:
@@ -104,7 +109,7 @@ class MysqlDriver:
         """A new connection, closed at the end without reading on. Raises EvidenceUnavailable."""
         try:
             pooled = self._engine.raw_connection()
-        except (SQLAlchemyError, pymysql.MySQLError, OSError, RuntimeError) as error:
+        except (SQLAlchemyError, pymysql.MySQLError, OSError, RuntimeError, StoreError) as error:
             raise EvidenceUnavailable("The database could not be reached.") from error
         driver: Connection[Any] | None = pooled.driver_connection
         pooled.detach()
@@ -117,7 +122,7 @@ class MysqlDriver:
             driver._force_close()  # type: ignore[attr-defined]
 
 
-def _engine(url: URL, limits: QueryLimits, password: Password | None) -> Engine:
+def _engine(url: URL, limits: QueryLimits, login: Login | None, ca_file: str | None) -> Engine:
     engine = create_engine(
         url.set(drivername="mysql+pymysql"),
         poolclass=NullPool,
@@ -129,14 +134,11 @@ def _engine(url: URL, limits: QueryLimits, password: Password | None) -> Engine:
             "write_timeout": int(limits.time) + _READ_GRACE,
             "local_infile": False,
             "autocommit": True,
+            **({"ssl": {"ca": ca_file}} if ca_file is not None else {}),
         },
     )
-    if password is not None:
-
-        @event.listens_for(engine, "do_connect")
-        def _with_password(_dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]) -> None:
-            parameters["password"] = password()
-
+    if login is not None:
+        sign_in(engine, login)
     return engine
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,8 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from superbizagent.errors import ConfigurationError, StoreError
+from superbizagent.adapters.mysql_login import Login, sign_in
+from superbizagent.errors import ConfigurationError
 
 BEGIN_IMMEDIATE = "superbizagent_begin_immediate"
 """Execution option of a unit that writes: SQLite then takes its write lock first. A read that turns
@@ -20,8 +20,6 @@ _SQL_MODE = (
     "STRICT_TRANS_TABLES,ONLY_FULL_GROUP_BY,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
-
-PasswordProvider = Callable[[], str]
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def build_engine(
     max_overflow: int,
     timeouts: Timeouts,
     ca_file: str | None,
-    password: PasswordProvider | None,
+    login: Login | None,
 ) -> Engine:
     mysql = url.get_backend_name() == "mysql"
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if mysql else {}
@@ -83,8 +81,8 @@ def build_engine(
     )
     if not mysql:
         _prepare_sqlite(engine, timeouts)
-    elif password is not None:
-        _provide_password(engine, password)
+    elif login is not None:
+        sign_in(engine, login)
     return engine
 
 
@@ -123,17 +121,6 @@ def _prepare_sqlite(engine: Engine, timeouts: Timeouts) -> None:
     def begin(connection: Connection) -> None:
         immediate = connection.get_execution_options().get(BEGIN_IMMEDIATE)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _provide_password(engine: Engine, password: PasswordProvider) -> None:
-    """A fresh password for each physical connection: an IAM token is good for 15 minutes only."""
-
-    @event.listens_for(engine, "do_connect")
-    def provide(_dialect: object, _record: object, _arguments: object, parameters: dict[str, Any]) -> None:
-        try:
-            parameters["password"] = password()
-        except Exception as error:
-            raise StoreError("no password for the database could be had") from error
 
 
 def _dump_json(value: object) -> str:
