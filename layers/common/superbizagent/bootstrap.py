@@ -22,7 +22,7 @@ from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import MessageEvent
+from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
@@ -31,8 +31,8 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RunSettings,
+    SignInSettings,
     environment,
     read,
 )
@@ -40,6 +40,7 @@ from superbizagent.settings import (
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
 
@@ -105,9 +106,23 @@ class Services:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
         return await answer(event, expected, serve, self.channel, self.connections)
 
-    def principal_of(self, authorized: str | None) -> str | None:
-        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
-        return authorized or read(PrincipalSettings).development_principal
+    async def principal_of(self, handshake: AuthorizerEvent) -> str:
+        """Whose token the handshake brings; raises SignInError, and ConfigurationError."""
+        return await self._access_tokens.principal(handshake.token)
+
+    @cached_property
+    def _access_tokens(self) -> "AccessTokens":
+        from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
+
+        settings = read(SignInSettings)
+        rules = TokenRules(
+            issuer=settings.auth_issuer,
+            audience=frozenset(settings.auth_audience),
+            algorithms=frozenset(settings.auth_algorithms),
+            clock_skew=settings.auth_clock_skew_seconds,
+        )
+        issuer = Issuer(settings.auth_issuer, settings.auth_jwks_url)
+        return AccessTokens(rules, SigningKeys(issuer.keys, self.clock))
 
     @cached_property
     def _runs(self) -> SqlRunStore:
