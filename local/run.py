@@ -27,6 +27,7 @@ from superbizagent.settings import KnowledgeSettings, RunSettings, environment
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
+PRINCIPAL = "local"
 # The functions see only what the gateway gives them: the limits of a run, how documents are searched, and what
 # evidence files refer to.
 HANDED_ON = frozenset(
@@ -105,9 +106,11 @@ async def product(
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
                 "EVIDENCE_FILE": str(parts.evidence_file),
-                "DEVELOPMENT_PRINCIPAL": "local",
                 **model_variables,
             },
+            # Nobody signs in on one machine. It is the gateway's to say who connects, here as on AWS: the functions
+            # know no principal but the one they are told, and have no switch for another.
+            principal=PRINCIPAL,
             static=StaticSite(folder=ROOT / "web", config={"model": model_variables["OPENAI_MODEL"]}),
         )
         async with Gateway.start(config) as gateway:

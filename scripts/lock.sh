@@ -12,5 +12,7 @@ compile pyproject.toml --group bench --constraints requirements-dev.txt --output
 # By itself: its dependencies are pinned, some of them to old releases, and it shares no process with ours.
 compile --group checkov --upgrade --output-file requirements-checkov.txt
 compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+compile --group sign-in --constraints requirements-dev.txt --output-file layers/sign_in/requirements.txt
 # The installer itself, for scripts/venv.sh.
 awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt

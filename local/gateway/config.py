@@ -46,6 +46,7 @@ class GatewayConfig:
     integration_timeout: float = 29.0
     idle_timeout: float = 600.0
     connection_life: float = 7_200.0
+    principal: str | None = None  # connects everybody as this one; the template's authorizer is not asked
     shutdown_grace: float = 5.0  # for $disconnect handlers when the gateway closes
     static: StaticSite | None = None
 

@@ -23,7 +23,7 @@ from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import MessageEvent
+from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
@@ -32,9 +32,9 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RedactionSettings,
     RunSettings,
+    SignInSettings,
     environment,
     is_key,
     read,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.secrets_manager import SecretsManager
+    from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
 
@@ -141,9 +142,23 @@ class Services:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
         return await answer(event, expected, serve, self.channel, self.connections)
 
-    def principal_of(self, authorized: str | None) -> str | None:
-        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
-        return authorized or read(PrincipalSettings).development_principal
+    async def principal_of(self, handshake: AuthorizerEvent) -> str:
+        """Whose token the handshake brings; raises SignInError, and ConfigurationError."""
+        return await self._access_tokens.principal(handshake.token)
+
+    @cached_property
+    def _access_tokens(self) -> "AccessTokens":
+        from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
+
+        settings = read(SignInSettings)
+        rules = TokenRules(
+            issuer=settings.auth_issuer,
+            audience=frozenset(settings.auth_audience),
+            algorithms=frozenset(settings.auth_algorithms),
+            clock_skew=settings.auth_clock_skew_seconds,
+        )
+        issuer = Issuer(settings.auth_issuer, settings.auth_jwks_url)
+        return AccessTokens(rules, SigningKeys(issuer.keys, self.clock))
 
     @cached_property
     def _runs(self) -> SqlRunStore:
