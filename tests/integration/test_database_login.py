@@ -278,3 +278,58 @@ def test_a_model_key_that_is_no_key_is_named_and_not_quoted(monkeypatch: pytest.
     with pytest.raises(ConfigurationError, match="characters that no key has") as caught:
         _ = Services().chat
     assert "canary" not in str(caught.value)
+
+
+@pytest.fixture
+def owner(server: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """The database of the stack, as the function sees it that migrates it."""
+    monkeypatch.setenv("ACCOUNT_NAME", "app")
+    server.execute("DROP USER IF EXISTS app@'%'")
+    with server.new_database() as url, closing(Database(url)) as database:
+        server_wide = "CREATE TABLE things (id INT PRIMARY KEY)"
+        database.run(lambda connection: connection.exec_driver_sql(server_wide), writes=True)
+        yield database
+
+
+@pytest.mark.spec("SEC-5")
+def test_the_functions_account_reads_and_writes_rows_and_nothing_else(
+    owner: Database, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = SecretsManager()
+    arn = _secret(_login("app", "first:1%"))
+    monkeypatch.setenv("ACCOUNT_SECRET_ARN", arn)
+    for password in ("first:1%", "second"):
+        _client().put_secret_value(SecretId=arn, SecretString=_login("app", password))
+        Services().provide_account(owner)
+        Services().provide_account(owner)  # a deployment may be tried again
+        secrets.forget(arn)
+        url = owner.engine.url.set(username=None, password=None).render_as_string()
+        with closing(Database(url, ca_file=str(authority.path), login=SecretLogin(secrets, arn))) as database:
+            for statement in ("INSERT INTO things VALUES (1)", "UPDATE things SET id = 2", "DELETE FROM things"):
+                database.run(lambda connection, said=statement: connection.exec_driver_sql(said), writes=True)  # type: ignore[misc]
+            for statement in ("DROP TABLE things", "CREATE TABLE more (id INT)", "SELECT * FROM mysql.user"):
+                with pytest.raises(StoreError, match="1142"):
+                    database.run(lambda connection, said=statement: connection.exec_driver_sql(said), writes=True)  # type: ignore[misc]
+
+
+def test_the_account_may_not_come_without_tls(owner: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNT_SECRET_ARN", _secret(_login("app", "first")))
+    Services().provide_account(owner)
+    url = owner.engine.url.set(username="app", password="first").render_as_string(hide_password=False)
+    with closing(Database(f"{url}?ssl_disabled=true")) as plain, pytest.raises(StoreError, match="1045"):
+        plain.run(lambda connection: connection.exec_driver_sql("SELECT 1"), writes=False)
+
+
+def test_an_account_of_iam_is_made_by_rdss_own_plugin(owner: Database) -> None:
+    """No other server has it: that it is asked for is all that can be seen here."""
+    with pytest.raises(StoreError, match="1524"):
+        Services().provide_account(owner)
+
+
+@pytest.mark.parametrize("password", ["it's", 'a"b', "a\\b", "a\nb", "密"])
+def test_a_password_that_would_need_escaping_is_refused(
+    owner: Database, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNT_SECRET_ARN", _secret(_login("app", password)))
+    with pytest.raises(ConfigurationError, match="quotes, backslashes"):
+        Services().provide_account(owner)

@@ -12,7 +12,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters.store import (
+    Account,
+    Database,
+    SqlCancelRequests,
+    SqlConnections,
+    SqlHistory,
+    SqlRunStore,
+    provide_account,
+)
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.chat import ChatLimits, ChatUseCase
@@ -27,6 +35,7 @@ from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
+    AccountSettings,
     ChannelSettings,
     DatabaseSettings,
     EvidenceSettings,
@@ -69,6 +78,16 @@ class Services:
             login=self._login(settings) if settings.database_url is None else None,
             pool_size=settings.database_pool_size,
         )
+
+    def provide_account(self, database: Database) -> None:
+        """The functions' account of that database, which is its owner's; nothing where none is configured."""
+        settings = read(AccountSettings)
+        if settings.account_name is None:
+            return
+        account = Account(settings.account_name, None)
+        if settings.account_secret_arn is not None:
+            account = Account(*self._secret_login(settings.account_secret_arn).credentials())
+        provide_account(database, account)
 
     def _login(self, settings: DatabaseSettings) -> "Login":
         """Who signs in to the database of a deployed stack; nothing is read before the first connection."""

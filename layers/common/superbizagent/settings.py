@@ -68,6 +68,16 @@ class DatabaseSettings(_Settings):
         return self
 
 
+class AccountSettings(_Settings):
+    """The account that a migration makes for the functions: `account_name`, or none at all.
+
+    It signs in with the password in the secret `account_secret_arn`, else with tokens of IAM.
+    """
+
+    account_name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]{1,32}$")
+    account_secret_arn: Secret | None = None
+
+
 class ChannelSettings(_Settings):
     """`connections_endpoint` is the stage's https address."""
 
