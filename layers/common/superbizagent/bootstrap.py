@@ -11,7 +11,14 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters.store import (
+    Database,
+    SqlCancelRequests,
+    SqlConnections,
+    SqlHistory,
+    SqlRunStore,
+    Timeouts,
+)
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.chat import ChatLimits, ChatUseCase
@@ -20,6 +27,7 @@ from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
+from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
@@ -55,14 +63,19 @@ class Services:
 
     @cached_property
     def database(self) -> Database:
+        return self.open_database()
+
+    def open_database(self, timeouts: Timeouts | None = None) -> Database:
+        """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
         if self._database_url is not None:
-            return Database(self._database_url)
+            return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
         ca_file = settings.database_ca_file
         return Database(
             settings.database_url,
             ca_file=str(ca_file) if ca_file is not None else None,
             pool_size=settings.database_pool_size,
+            timeouts=timeouts,
         )
 
     @cached_property
@@ -93,6 +106,12 @@ class Services:
             clock=self.clock,
             limits=_limits(settings),
         )
+
+    def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
+        """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
+        from superbizagent.adapters.cloudformation import put_answer
+
+        return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
 
     @cached_property
     def channel(self) -> Channel:
