@@ -42,6 +42,7 @@ READS: dict[str, set[type[Any]]] = {
         settings.RunSettings,
     },
     "SweepFunction": {settings.DatabaseSettings},
+    "MigrateFunction": {settings.DatabaseSettings},
 }
 
 
@@ -316,7 +317,7 @@ def _deployed() -> set[str]:
         for package, distributions in importlib.metadata.packages_distributions().items()
         if any(name.lower().replace("_", "-") in normal for name in distributions)
     }
-    return packages | IN_THE_RUNTIME | {"superbizagent"} | set(sys.stdlib_module_names)
+    return packages | IN_THE_RUNTIME | {"migrations", "superbizagent"} | set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(

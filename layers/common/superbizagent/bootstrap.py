@@ -19,6 +19,7 @@ from superbizagent.adapters.store import (
     SqlConnections,
     SqlHistory,
     SqlRunStore,
+    Timeouts,
     provide_account,
 )
 from superbizagent.adapters.system_clock import SystemClock
@@ -29,6 +30,7 @@ from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
+from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
@@ -69,14 +71,19 @@ class Services:
 
     @cached_property
     def database(self) -> Database:
+        return self.open_database()
+
+    def open_database(self, timeouts: Timeouts | None = None) -> Database:
+        """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
         if self._database_url is not None:
-            return Database(self._database_url)
+            return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
         return Database(
             settings.database_url or _address(settings),
             ca_file=_text(settings.database_ca_file),
             login=self._login(settings) if settings.database_url is None else None,
             pool_size=settings.database_pool_size,
+            timeouts=timeouts,
         )
 
     def provide_account(self, database: Database) -> None:
@@ -86,6 +93,8 @@ class Services:
             return
         account = Account(settings.account_name, None)
         if settings.account_secret_arn is not None:
+            # What an earlier deployment read in this process may have been rotated since.
+            self._secrets.forget(settings.account_secret_arn)
             account = Account(*self._secret_login(settings.account_secret_arn).credentials())
         provide_account(database, account)
 
@@ -148,6 +157,12 @@ class Services:
             clock=self.clock,
             limits=_limits(settings),
         )
+
+    def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
+        """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
+        from superbizagent.adapters.cloudformation import put_answer
+
+        return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
 
     @cached_property
     def channel(self) -> Channel:
