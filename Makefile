@@ -11,7 +11,7 @@ run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
-test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
+test: lint accounted checkov ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
 
@@ -28,6 +28,14 @@ spec: dev ## every rule of the specification with its tests; fails on a rule wit
 .PHONY: accounted
 accounted: dev
 	@$(DEV) scripts/spec.py
+
+.PHONY: checkov
+checkov: dev
+	@echo "checkov"
+	@scripts/venv.sh .venv/checkov requirements-checkov.txt
+	@mkdir -p .aws-sam
+	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template > .aws-sam/translated.json
+	@.venv/checkov/bin/checkov --config-file .checkov.yaml --file .aws-sam/translated.json
 
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
