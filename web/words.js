@@ -80,6 +80,7 @@ const ERRORS = {
   INTERNAL_FAILURE: 'Something went wrong in the service. Nothing was published. Ask again.',
   MODEL_TIMEOUT: 'The model didn’t answer in time. Ask again.',
   MODEL_UNAVAILABLE: 'The model can’t be reached. Try again in a minute.',
+  MODEL_THROTTLED: 'The model takes no more questions at the moment. Try again in a minute.',
   MODEL_REPLY_INVALID: 'The model’s reply could not be used. Ask again.',
   MODEL_REFUSED: 'The model’s provider refused this question. Ask it in other words.',
   MODEL_MISCONFIGURED: 'The model is not set up correctly. Tell the operator of this service.',

@@ -19,13 +19,16 @@ logger = Logger(service="superbizagent")
 metrics = Metrics()
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     message = MessageEvent.model_validate(event)
     serve = partial(_chat, message, context)
     result = bootstrap.run(bootstrap.services().answer(message, ChatMessage, serve))
-    metrics.add_metric(name=_metric(result), unit=MetricUnit.Count, value=1)
-    metrics.flush_metrics()
+    # A run of its own is counted by its journal.
+    if result is None or result.repeated:
+        name = "MessagesRefused" if result is None else "MessagesRepeated"
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=1)
+        metrics.flush_metrics()
     return {"statusCode": HTTPStatus.OK}
 
 
@@ -44,12 +47,3 @@ async def _chat(event: MessageEvent, context: LambdaContext, exchange: Exchange[
     )
     frames = RunFrames(exchange.socket, message.request_id)
     return await frames.deliver(chat.execute(request, frames))
-
-
-def _metric(result: ChatResult | None) -> str:
-    """Each message counts once: as a run by its outcome, or as one that started none."""
-    if result is None:
-        return "MessagesRefused"
-    if result.repeated:
-        return "MessagesRepeated"
-    return f"Runs{result.outcome.title()}" if result.outcome is not None else "RunsSuperseded"

@@ -12,7 +12,7 @@ logger = Logger(service="superbizagent")
 metrics = Metrics()
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     swept = bootstrap.run(bootstrap.services().sweep.sweep())
     # Zero too: an alarm tells "none was abandoned" from "nobody looked".

@@ -29,13 +29,23 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
+from superbizagent.application.journal import JournalledChannel
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
-from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
+from superbizagent.ports import (
+    BusinessDatabase,
+    Channel,
+    Clock,
+    Journal,
+    KnowledgeIndex,
+    LogSource,
+    Model,
+    Redactor,
+)
 from superbizagent.settings import (
     AccountSettings,
     ChannelSettings,
@@ -143,7 +153,8 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+        connections = SqlConnections(self.database)
+        return SweepUseCase(self._runs, connections, self.clock, self._overdue_grace, self.journal)
 
     @cached_property
     def chat(self) -> ChatUseCase:
@@ -156,6 +167,7 @@ class Services:
             redact=self.redact,
             clock=self.clock,
             limits=_limits(settings),
+            journal=self.journal,
         )
 
     def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
@@ -168,7 +180,13 @@ class Services:
     def channel(self) -> Channel:
         from superbizagent.adapters.connection_api import ConnectionApi
 
-        return ConnectionApi(read(ChannelSettings).connections_endpoint)
+        return JournalledChannel(ConnectionApi(read(ChannelSettings).connections_endpoint), self.journal)
+
+    @cached_property
+    def journal(self) -> Journal:
+        from superbizagent.adapters.cloudwatch_journal import CloudWatchJournal
+
+        return CloudWatchJournal()
 
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]

@@ -34,6 +34,7 @@
     ├── ModelError                      the model gave no usable reply
     │   ├── ModelTimeout                MODEL_TIMEOUT
     │   ├── ModelUnavailable            MODEL_UNAVAILABLE
+    │   │   └── ModelThrottled          MODEL_THROTTLED
     │   ├── ModelReplyInvalid           MODEL_REPLY_INVALID
     │   ├── ModelRefused                MODEL_REFUSED
     │   ├── ModelMisconfigured          MODEL_MISCONFIGURED
@@ -224,6 +225,11 @@ class ModelTimeout(ModelError):
 class ModelUnavailable(ModelError):
     code = "MODEL_UNAVAILABLE"
     message = "The model could not be reached."
+
+
+class ModelThrottled(ModelUnavailable):
+    code = "MODEL_THROTTLED"
+    message = "The model takes no more questions at the moment. Try again in a minute."
 
 
 class ModelReplyInvalid(ModelError):

@@ -11,6 +11,7 @@ from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
 from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
 from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.steps import Step
 
 
 class Clock(Protocol):
@@ -233,3 +234,20 @@ class Observer(Protocol):
 
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         """`fields` has fixed keys and values out of our own enumerations: intent, tool, status."""
+
+
+@dataclass(frozen=True)
+class RunIds:
+    """Whose step it is, as far as that is known."""
+
+    run_id: str | None = None
+    session_id: str | None = None
+    request_id: str | None = None
+    connection_id: str | None = None
+
+
+class Journal(Protocol):
+    """Where operators see what runs do (SEC-4). Called from the event loop: it must not wait."""
+
+    def record(self, ids: RunIds, step: Step, elapsed: float | None) -> None:
+        """`elapsed` is seconds since the run started, None where that is not known."""

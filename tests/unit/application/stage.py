@@ -10,6 +10,7 @@ from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.ports import Clock
 from tests.fakes.clock import FakeClock
+from tests.fakes.journal import FakeJournal
 from tests.fakes.model import FakeModel
 from tests.fakes.observer import FakeObserver
 from tests.fakes.sources import sources
@@ -35,6 +36,7 @@ class Stage:
     clock: Clock = field(default_factory=FakeClock)
     database: FakeDatabase = field(default_factory=FakeDatabase)
     observer: FakeObserver = field(default_factory=FakeObserver)
+    journal: FakeJournal = field(default_factory=FakeJournal)
     poll_interval: float = 0.005
 
     def use_case(self) -> ChatUseCase:
@@ -46,6 +48,7 @@ class Stage:
             redact=lambda text: text.replace("hunter2", "[secret-1]"),
             clock=self.clock,
             limits=self.limits,
+            journal=self.journal,
         )
 
     async def run(self, query: str = QUERY, **changes: Any) -> ChatResult:

@@ -10,8 +10,11 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
 from superbizagent.domain.run import CancelReason, ReleaseOutcome
+from superbizagent.domain.steps import Abandoned
 from superbizagent.errors import RunNotFound, SessionNotFound, StoreError, Unauthenticated
+from superbizagent.ports import RunIds
 from tests.fakes.clock import FakeClock
+from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text
 from tests.fakes.store import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
 from tests.unit.application.stage import Stage
@@ -145,7 +148,8 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     running = asyncio.create_task(stage.run())
     await stage.model.hanging.wait()
     await FakeConnections(database).add("old", "ada", clock.now())
-    sweep = SweepUseCase(FakeRunStore(database), FakeConnections(database), clock, timedelta(seconds=30))
+    journal = FakeJournal()
+    sweep = SweepUseCase(FakeRunStore(database), FakeConnections(database), clock, timedelta(seconds=30), journal)
 
     clock.advance(180 + 30)
     assert (await sweep.sweep()).runs == ()
@@ -153,6 +157,7 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     assert (await sweep.sweep()).runs == (stage.row.new.run_id,)
     assert (await sweep.sweep()).runs == ()
     assert (stage.row.outcome, stage.row.failure_code) == (ReleaseOutcome.FAILED, "RUN_ABANDONED")
+    assert journal.steps == [(RunIds(run_id=stage.row.new.run_id), Abandoned("RUN_ABANDONED"))]
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

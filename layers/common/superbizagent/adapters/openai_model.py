@@ -19,6 +19,7 @@ from superbizagent.errors import (
     ModelMisconfigured,
     ModelRefused,
     ModelReplyInvalid,
+    ModelThrottled,
     ModelTimeout,
     ModelUnavailable,
 )
@@ -146,6 +147,8 @@ class OpenAIModel:
             return ModelContextTooLong(self._host)
         if _refused(error):
             return ModelRefused(self._host)
+        if error.status_code == 429:
+            return ModelThrottled(self._host)
         if error.status_code in _RETRIABLE or error.status_code >= 500:
             return ModelUnavailable(f"{self._host} answered {error.status_code}")
         return ModelMisconfigured(f"{self._host} answered {error.status_code}")

@@ -48,8 +48,8 @@ class CancelWatch:
             # Whatever the database's hiccup is, it must not end a run, nor its watch, nor hold it up.
             _log.warning("cancel poll failed", extra={"run_id": context.run_id, "defect": place_of(error)})
             return
-        if reason is not None and context.cancel(reason):
-            _log.info("run cancelled", extra={"run_id": context.run_id, "reason": reason})
+        if reason is not None:
+            context.cancel(reason)
 
 
 class CancelUseCase:

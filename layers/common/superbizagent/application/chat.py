@@ -13,10 +13,11 @@ from superbizagent.application.defects import place_of
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.executors import diagnosis, knowledge_query, system_chat
+from superbizagent.application.journal import record
 from superbizagent.application.progress import Progress
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import Budget, BudgetLimits
-from superbizagent.domain.content import PublicContent
+from superbizagent.domain.content import FallbackContent, FallbackReason, PublicContent
 from superbizagent.domain.previous_turn import PublishedResult
 from superbizagent.domain.run import (
     CancelReason,
@@ -28,6 +29,7 @@ from superbizagent.domain.run import (
     new_id,
     valid_session_id,
 )
+from superbizagent.domain.steps import Cancelled, Finished, NotStored, Released, Routed, Started, Step
 from superbizagent.errors import (
     BudgetExhausted,
     InternalFailure,
@@ -38,12 +40,14 @@ from superbizagent.errors import (
 )
 from superbizagent.ports import (
     Clock,
+    Journal,
     Model,
     NewRun,
     Observer,
     PriorContext,
     Redactor,
     RunEnd,
+    RunIds,
     RunStore,
     StoredRun,
 )
@@ -103,6 +107,10 @@ class _Ended:
     published_result: PublishedResult | None = None
     failure_code: str | None = None
 
+    @property
+    def reason(self) -> FallbackReason | None:
+        return self.content.reason if isinstance(self.content, FallbackContent) else None
+
 
 class ChatUseCase:
     """Routes a question, runs exactly one executor, and stores exactly one outcome."""
@@ -117,6 +125,7 @@ class ChatUseCase:
         redact: Redactor,
         clock: Clock,
         limits: ChatLimits,
+        journal: Journal,
     ) -> None:
         self._runs = runs
         self._cancel_watch = cancel_watch
@@ -125,6 +134,7 @@ class ChatUseCase:
         self._redact = redact
         self._clock = clock
         self._limits = limits
+        self._journal = journal
 
     async def execute(self, request: ChatRequest, observer: Observer) -> ChatResult:
         """Runs the request to its stored end.
@@ -134,14 +144,15 @@ class ChatUseCase:
         other failure is a result. Cancelling the task stores CANCELLED before it lets go.
         """
         session_id = valid_session_id(request.session_id) if request.session_id is not None else new_id()
-        with _persisting():
+        context = self._context(session_id, request)
+        with _persisting(context):
             prior = await self._runs.prior_context(session_id, request.owner)
-            context = self._context(session_id, request)
             earlier = await self._started(context, request)
         if earlier is not None:
             result = _repeated(earlier, request)
         else:
-            _log.info("run started", extra={"run_id": context.run_id, "session_id": session_id})
+            context.tell(Started(context.deadline - context.started))
+            context.on_cancel(lambda: _tell_cancelled(context))
             ended = await self._run(context, request, observer, prior)
             result = await self._finish(context, request, ended)
         if _cancelling():
@@ -163,14 +174,22 @@ class ChatUseCase:
         limit = self._limits.budget.wall_time
         if request.time_left is not None:
             limit = min(limit, max(request.time_left - self._limits.terminal_reserve, 0.0))
-        return RunContext(
+        run_id = new_id()
+        ids = RunIds(run_id, session_id, request.request_id, request.connection_id)
+
+        def tell(step: Step) -> None:
+            record(self._journal, ids, step, context.elapsed)
+
+        context = RunContext(
             session_id=session_id,
-            run_id=new_id(),
+            run_id=run_id,
             query=request.query,
             budget=Budget(self._limits.budget),
             deadline=self._clock.monotonic() + limit,
             monotonic=self._clock.monotonic,
+            tell=tell,
         )
+        return context
 
     def _new_run(self, context: RunContext, request: ChatRequest) -> NewRun:
         now = self._clock.now()
@@ -262,13 +281,17 @@ class ChatUseCase:
             ended = await self._answered(context, progress, prior)
         if not (ended.outcome is ReleaseOutcome.FALLBACK and context.state is Lifecycle.BUDGET_EXHAUSTED):
             context.succeed()
+        if ended.content is not None:
+            context.tell(Released(ended.outcome, ended.content.type, ended.reason))
         return ended
 
     async def _answered(self, context: RunContext, progress: Progress, prior: PriorContext) -> _Ended:
         model = RunModel(self._model, context, self._limits.model_call)
         await progress.status("ROUTING")
         intent = await router.route(model, context.query, prior)
-        with _persisting():
+        context.intent = intent
+        context.tell(Routed(intent))
+        with _persisting(context):
             await self._runs.set_intent(context.run_id, intent)
         await progress.status("ROUTED", intent=intent.value)
         collector = EvidenceCollector(context, self._clock, self._redact, self._limits.evidence)
@@ -308,7 +331,7 @@ class ChatUseCase:
         )
         # Shielded: a shutdown in this moment must not leave the row RUNNING while the database answers.
         won = await _shielded(self._stored(context, end))
-        _log.info("run ended", extra={"run_id": context.run_id, "outcome": end.outcome, "code": end.failure_code})
+        context.tell(_finished(context, ended, end, stored=won))
         if not won:
             return await self._superseded(context, request)
         return ChatResult(
@@ -326,11 +349,12 @@ class ChatUseCase:
                 return await self._runs.finish(context.run_id, end)
         except Exception as error:
             _log.error("outcome not stored", extra={"run_id": context.run_id, "defect": place_of(error)})
+            context.tell(NotStored(error.code if isinstance(error, StoreError) else InternalFailure.code))
             raise RunPersistenceFailed from error
 
     async def _superseded(self, context: RunContext, request: ChatRequest) -> ChatResult:
         """Another terminal write came first (LIFE-3): its outcome is the run's, and ours is not published."""
-        with _persisting():
+        with _persisting(context):
             stored = await self._runs.find(context.run_id)
         ended = stored is not None and stored.status in (RunStatus.FAILED, RunStatus.CANCELLED)
         return ChatResult(
@@ -356,18 +380,40 @@ def _repeated(earlier: StoredRun, request: ChatRequest) -> ChatResult:
     )
 
 
+def _tell_cancelled(context: RunContext) -> None:
+    if context.cancel_reason is not None:
+        context.tell(Cancelled(context.cancel_reason))
+
+
+def _finished(context: RunContext, ended: _Ended, end: RunEnd, *, stored: bool) -> Finished:
+    asked = context.cancelled_after
+    return Finished(
+        intent=context.intent,
+        outcome=ended.outcome,
+        usage=end.usage,
+        seconds=end.duration_ms / 1000,
+        code=ended.failure_code,
+        reason=ended.reason,
+        cause=context.cancel_reason,
+        cancelling=context.elapsed - asked if asked is not None else None,
+        stored=stored,
+    )
+
+
 @contextlib.contextmanager
-def _persisting() -> Iterator[None]:
+def _persisting(context: RunContext) -> Iterator[None]:
     """Whatever the store could not do is one public failure, wherever in the run it happens (LIFE-4)."""
     try:
         yield
     except StoreError as error:
+        context.tell(NotStored(error.code))
         raise RunPersistenceFailed from error
     except SuperBizAgentError:
         raise
     except Exception as error:
         # No store may raise anything else; if one does, its words stay here (LIFE-5).
         _log.error("store failed", extra={"defect": place_of(error)})
+        context.tell(NotStored(InternalFailure.code))
         raise RunPersistenceFailed from error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from superbizagent.application.defects import place_of
+from superbizagent.application.journal import code_of
 from superbizagent.domain.evidence import (
     Coverage,
     DocumentRef,
@@ -23,6 +24,7 @@ from superbizagent.domain.evidence import (
     digest_of,
 )
 from superbizagent.domain.run import RunContext
+from superbizagent.domain.steps import ToolCalled
 from superbizagent.domain.text import bound_bytes, bound_characters
 from superbizagent.errors import BudgetExhausted, EvidenceError, EvidenceTimeout, EvidenceUnavailable
 from superbizagent.ports import Clock, Redactor
@@ -99,8 +101,11 @@ class EvidenceCollector:
         earlier = self._running.get((tool, canonical))
         if earlier is not None:
             self._saturation.note(new=False)
-            return await asyncio.shield(earlier)
+            observation = await asyncio.shield(earlier)
+            self._tell(observation, cached=True, charged=False)
+            return observation
         self._context.budget.reserve_tool_call()
+        began = self._context.elapsed
         outcome: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._running[tool, canonical] = outcome
         try:
@@ -109,17 +114,22 @@ class EvidenceCollector:
             # An equal call of the same turn waits for this one; reading the error here keeps it quiet without one.
             outcome.set_exception(error)
             outcome.exception()
+            self._tell_cut_off(tool, began, error)
             raise
-        except BaseException:
+        except BaseException as error:
             outcome.cancel()
+            self._tell_cut_off(tool, began, error)
             raise
+        self._tell(observation, began)
         outcome.set_result(observation)
         return observation
 
     def refuse(self, tool: ToolName, arguments: ToolArguments) -> Observation:
         """The error observation of a call that may not start for want of budget."""
         hint = "No tool call is left. Conclude from what was found."
-        return self._record(self._error(tool, canonical_arguments(arguments), TOOL_BUDGET_EXHAUSTED, hint))
+        observation = self._record(self._error(tool, canonical_arguments(arguments), TOOL_BUDGET_EXHAUSTED, hint))
+        self._tell(observation, charged=False)
+        return observation
 
     def clean(self, text: str, limit: int) -> str:
         """`text` of a source, redacted and then bounded to `limit` bytes."""
@@ -127,12 +137,28 @@ class EvidenceCollector:
 
     def reject(self, tool: str, arguments: str, error: EvidenceError) -> Observation:
         """The error observation of a call that no tool can take; charged like any other (DIAG-6)."""
+        charged = True
         try:
             self._context.budget.reserve_tool_call()
         except BudgetExhausted:
+            charged = False
             # Recording goes on: the model turn that led here was charged, and that bounds the loop.
             _log.info("rejected call beyond the tool budget", extra={"code": error.code})
-        return self._record(self._error(tool, arguments, error.code, error.hint))
+        observation = self._record(self._error(tool, arguments, error.code, error.hint))
+        self._tell(observation, charged=charged)
+        return observation
+
+    def _tell(
+        self, observation: Observation, began: float | None = None, *, cached: bool = False, charged: bool = True
+    ) -> None:
+        """The name of a tool that does not exist is the model's text: it is not told."""
+        tool = observation.tool if observation.tool in set(ToolName) else "unknown"
+        seconds = 0.0 if began is None else self._context.elapsed - began
+        step = ToolCalled(tool, observation.status, seconds, observation.error_code, cached=cached, charged=charged)
+        self._context.tell(step)
+
+    def _tell_cut_off(self, tool: ToolName, began: float, error: BaseException) -> None:
+        self._context.tell(ToolCalled(tool, None, self._context.elapsed - began, code_of(error, self._context)))
 
     async def _fetch(self, tool: ToolName, canonical: str, fetch: Fetch) -> Observation:
         allowed, remaining = self._limits.timeout, self._context.remaining

@@ -1,6 +1,5 @@
 """Diagnosis Release: the only door from an investigation to public content (RELEASE-*, EXEC-5)."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +25,12 @@ from superbizagent.domain.draft import Claim, Draft, MissingContext
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome, RunContext
+from superbizagent.domain.steps import DraftChecked
 from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import BudgetExhausted
 
-_log = logging.getLogger(__name__)
+MEANING_NOT_SHOWN = "MEANING_NOT_SHOWN"
+"""The one rule of the semantic guard: each claim follows from what it cites, and was said to."""
 
 _EXCERPT_LINES = 8
 _EXCERPT_BYTES = 1_000
@@ -87,11 +88,12 @@ async def release(
     try:
         await progress.status("CHECKING_EVIDENCE")
         findings = evidence_guard.check(draft, observations, context.query)
+        context.tell(DraftChecked("EVIDENCE", Counter(finding.rule.value for finding in findings)))
         if findings:
-            _log.info("draft rejected", extra={"rules": dict(Counter(finding.rule.value for finding in findings))})
             return _fallback(FallbackReason.GUARD_REJECTED, observations)
         await progress.status("CHECKING_MEANING")
         passed = await semantic_guard.supported(draft, observations, model, verdict_timeout)
+        context.tell(DraftChecked("MEANING", {} if passed else {MEANING_NOT_SHOWN: 1}))
         # Checked here, where a deadline that has just passed still leads to a fallback.
         context.check()
     except BudgetExhausted as error:

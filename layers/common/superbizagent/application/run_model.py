@@ -2,8 +2,11 @@
 
 import asyncio
 
+from superbizagent.application.journal import code_of
+from superbizagent.domain.budget import Reservation
 from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.run import RunContext
+from superbizagent.domain.steps import ModelCalled
 from superbizagent.errors import ModelTimeout
 from superbizagent.ports import Model
 
@@ -22,7 +25,17 @@ class RunModel:
         Raises ModelError, BudgetExhausted, or RunCancelled when its reply comes too late (LIFE-8).
         """
         self._context.check()
+        before, began = self._context.budget.usage.tokens, self._context.elapsed
         reservation = self._context.budget.reserve_model_call(request.estimated_tokens)
+        try:
+            reply = await self._bounded(request, reservation, within)
+        except BaseException as error:
+            self._tell(request, before, began, code_of(error, self._context))
+            raise
+        self._tell(request, before, began)
+        return reply
+
+    async def _bounded(self, request: ModelRequest, reservation: Reservation, within: float | None) -> ModelReply:
         allowed, remaining = self._call_timeout if within is None else within, self._context.remaining
         bound = asyncio.timeout(min(allowed, remaining))
         try:
@@ -39,3 +52,7 @@ class RunModel:
             self._context.budget.settle(reservation, reply.tokens)
         self._context.check()
         return reply
+
+    def _tell(self, request: ModelRequest, before: int, began: float, code: str | None = None) -> None:
+        usage, seconds = self._context.budget.usage, self._context.elapsed - began
+        self._context.tell(ModelCalled(request.purpose, usage.model_calls, usage.tokens - before, seconds, code))

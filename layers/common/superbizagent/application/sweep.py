@@ -1,12 +1,12 @@
 """The scheduled sweep: ends runs whose process died, and forgets connections that can't be open (LIFE-7)."""
 
-import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from superbizagent.ports import Clock, Connections, RunStore
-
-_log = logging.getLogger(__name__)
+from superbizagent.application.journal import record
+from superbizagent.domain.steps import Abandoned
+from superbizagent.errors import RunAbandoned
+from superbizagent.ports import Clock, Connections, Journal, RunIds, RunStore
 
 CONNECTION_LIFE = timedelta(hours=2, minutes=10)
 """API Gateway closes a WebSocket after two hours; a row older than that is left from a lost $disconnect."""
@@ -21,17 +21,20 @@ class Swept:
 class SweepUseCase:
     """`grace` is how long after its deadline a living run may still be writing its end."""
 
-    def __init__(self, runs: RunStore, connections: Connections, clock: Clock, grace: timedelta) -> None:
+    def __init__(
+        self, runs: RunStore, connections: Connections, clock: Clock, grace: timedelta, journal: Journal
+    ) -> None:
         self._runs = runs
         self._connections = connections
         self._clock = clock
         self._grace = grace
+        self._journal = journal
 
     async def sweep(self) -> Swept:
         """Safe to run at any time and twice at once: a run is ended once (LIFE-3)."""
         now = self._clock.now()
         runs = await self._runs.abandon_overdue(now - self._grace, now)
         for run_id in runs:
-            _log.warning("run abandoned", extra={"run_id": run_id})
+            record(self._journal, RunIds(run_id=run_id), Abandoned(RunAbandoned.code))
         connections = await self._connections.remove_older(now - CONNECTION_LIFE)
         return Swept(tuple(runs), connections)

@@ -50,6 +50,13 @@ class ModelRequest(_Value):
     max_output_tokens: int
 
     @property
+    def purpose(self) -> str:
+        """What the call is for, in a word of ours: the name of its output, or what it asks for instead of one."""
+        if self.output is not None:
+            return self.output.name
+        return "tool_calls" if self.tools else "text"
+
+    @property
     def estimated_tokens(self) -> int:
         """A high estimate of what the call may be billed: three bytes a token, and the whole output.
 

@@ -4,9 +4,13 @@ import re
 import secrets
 from collections.abc import Callable
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from superbizagent.domain.budget import Budget
 from superbizagent.errors import BudgetExhausted, InvalidSessionId, RunCancelled
+
+if TYPE_CHECKING:
+    from superbizagent.domain.steps import Step
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -76,6 +80,7 @@ class RunContext:
     """One run's identity, budget, deadline, cancellation and first-terminal-wins state.
 
     `deadline` and `monotonic` are seconds of the same monotonic clock. Used from one event loop only.
+    `tell` takes each step of the run and never raises. `cancelled_after` is seconds since the run started.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class RunContext:
         budget: Budget,
         deadline: float,
         monotonic: Callable[[], float],
+        tell: "Callable[[Step], object]" = lambda _step: None,
     ) -> None:
         self.session_id = session_id
         self.run_id = run_id
@@ -95,6 +101,9 @@ class RunContext:
         self.started = monotonic()
         self.deadline = deadline
         self.cancel_reason: CancelReason | None = None
+        self.cancelled_after: float | None = None
+        self.intent: Intent | None = None
+        self.tell = tell
         self._monotonic = monotonic
         self._state = Lifecycle.RUNNING
         self._on_cancel: list[Callable[[], object]] = []
@@ -124,7 +133,7 @@ class RunContext:
         """Ends the run as CANCELLED; false when another terminal state came first."""
         if not self._end(Lifecycle.CANCELLED):
             return False
-        self.cancel_reason = reason
+        self.cancel_reason, self.cancelled_after = reason, self.elapsed
         for callback in self._on_cancel:
             callback()
         return True
