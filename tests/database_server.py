@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import URL, make_url
@@ -60,6 +61,11 @@ class DatabaseServer:
         with engine.connect() as connection:
             for statement in statements:
                 connection.execute(text(statement))
+
+    def scalar(self, statement: str) -> Any:
+        """The one value of a query of the server's administrator."""
+        with create_engine(self.url, poolclass=NullPool).connect() as connection:
+            return connection.scalar(text(statement))
 
     def empty(self, url: str) -> None:
         """Deletes every row of a migrated database but its revision: far faster than a new one."""
