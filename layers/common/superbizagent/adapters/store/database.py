@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from superbizagent.adapters.store.engine import (
     BEGIN_IMMEDIATE,
+    PACKET_TOO_LARGE,
     PasswordProvider,
     Timeouts,
     build_engine,
@@ -191,7 +192,8 @@ def _transient(error: Exception) -> bool:
         code = getattr(error.orig, "sqlite_errorcode", 0)
         # The low byte is the primary code; BUSY_SNAPSHOT and its like are kinds of BUSY.
         return code & 0xFF in _TRANSIENT_SQLITE or code in _DUPLICATE_SQLITE
-    return error.connection_invalidated or _mysql_code(error) in _TRANSIENT_MYSQL
+    code = _mysql_code(error)
+    return code != PACKET_TOO_LARGE and (error.connection_invalidated or code in _TRANSIENT_MYSQL)
 
 
 def _mysql_code(error: DBAPIError) -> int | None:

@@ -21,9 +21,13 @@ _SQL_MODE = (
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
 
-_WRONG_SERVER = frozenset(
+PACKET_TOO_LARGE = 1153
+"""The server hangs up on a statement longer than its max_allowed_packet, as often as it is sent."""
+
+_CONNECTION_USELESS = frozenset(
     {
-        1053,  # it is shutting down
+        PACKET_TOO_LARGE,
+        1053,  # the server is shutting down
         1290,  # it has become read-only: after a failover, the server that took over is elsewhere
         1792,  # the same, where its sessions are read-only by default
         1836,  # the same, in MySQL's words
@@ -96,7 +100,7 @@ def build_engine(
     if not mysql:
         _prepare_sqlite(engine, timeouts)
         return engine
-    _follow_failover(engine)
+    _drop_useless_connections(engine)
     if password is not None:
         _provide_password(engine, password)
     return engine
@@ -139,11 +143,12 @@ def _prepare_sqlite(engine: Engine, timeouts: Timeouts) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _follow_failover(engine: Engine) -> None:
+def _drop_useless_connections(engine: Engine) -> None:
+    """The pool's other connections too: each was made to the server that the name stood for then."""
+
     @event.listens_for(engine, "handle_error")
-    def leave(context: ExceptionContext) -> None:
-        # No pooled connection is used again: each was made to the server that the name stood for then.
-        if _WRONG_SERVER.intersection(context.original_exception.args[:1]):
+    def drop(context: ExceptionContext) -> None:
+        if _CONNECTION_USELESS.intersection(context.original_exception.args[:1]):
             context.is_disconnect = True
 
 

@@ -81,6 +81,7 @@ class _Sweep:
         self._tried: tuple[str, ...] = ()
 
     def __call__(self, connection: Connection) -> Sequence[str]:
+        before = self._ended_before(connection)
         # A run that another transaction holds is being ended right now, so it needs no sweeping. Its
         # lock is not waited for: sessions are left alone here, and so no lock order is broken.
         overdue = connection.execute(
@@ -90,7 +91,7 @@ class _Sweep:
             .with_for_update(skip_locked=True)
         ).all()
         ended = [row.run_id for row in overdue if _abandon(connection, row, self._now)]
-        self._tried = (*self._ended_before(connection), *ended)
+        self._tried = (*before, *ended)
         return self._tried
 
     def _ended_before(self, connection: Connection) -> Sequence[str]:
