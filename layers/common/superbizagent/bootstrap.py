@@ -193,12 +193,14 @@ def redactor(database: Database) -> Redactor:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -213,6 +215,7 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )

@@ -55,6 +55,7 @@ class Stage:
     pauses: list[float] = field(default_factory=list)
     groups: tuple[str, ...] = ("/app",)
     level_field: str = "level"
+    rows: int = 1_000
     arn: Callable[[str], str] | None = None
     block: asyncio.Event | None = None
     api: Callable[[str], LogsApi] = stub_api
@@ -74,6 +75,7 @@ class Stage:
             api=lambda: self.api(self.server.url),
             group_arn=self.arn,
             clock=self.clock,
+            rows=self.rows,
             timeout=25,
             pause=self.pause,
             jitter=lambda: 0.5,
@@ -274,7 +276,7 @@ async def test_a_search_cancelled_while_it_starts_is_stopped_too() -> None:
 
 
 @pytest.mark.spec("CANCEL-2")
-async def test_both_further_queries_are_stopped_when_cancelled() -> None:
+async def test_all_further_queries_are_stopped_when_cancelled() -> None:
     async with staged([f"INFO {place}" for place in range(1_200)]) as stage:
         first = await stage.query()
         assert first.coverage.matched == 1_200
@@ -297,7 +299,7 @@ async def test_both_further_queries_are_stopped_when_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await search
 
-        assert len(stage.stub.queries) == 3
+        assert len(stage.stub.queries) == 4
         assert stage.running == ["query-1"]
 
 
@@ -456,10 +458,73 @@ async def test_more_than_one_answer_holds_is_counted_as_a_whole() -> None:
     assert "per 10 min: 14:00 600, 14:10 600, 14:20 600, 14:30 600, 14:40 600" in evidence.summary
     assert "first match: 2026-11-30T14:00:00Z" in evidence.summary
     assert "last match: 2026-11-30T14:49:59Z" in evidence.summary
-    assert "patterns: of the 2000 records read" in summary
+    assert "patterns: of the 2001 records read" in summary
+    assert '{"level": "ERROR", "msg": "disk full"}' in "\n".join(evidence.lines)
     assert "last" in evidence.lines[-1]
+    assert len(stage.stub.queries) == 4
+    assert any(note.startswith("2001 of 3000 events that the search found were read") for note in evidence.coverage.notes)
+
+
+@pytest.mark.spec("DIAG-2", "GUARD-2")
+@pytest.mark.parametrize(
+    "rare",
+    [
+        "FATAL heap is exhausted",
+        json.dumps({"level": "error", "msg": "certificate expired"}),
+        "kernel: Out of memory: Killed process 4711",
+        "java.lang.IllegalStateException: gone\n\tat shop.Db.run(J)",
+        "INFO child 6725 lost in slot 10: connection refused",
+        "支付 timed out 数据库",
+    ],
+)
+async def test_a_rare_record_of_trouble_among_those_that_were_not_read_is_shown(rare: str) -> None:
+    lines = [f"INFO child {place} found in slot {place % 7}" for place in range(3_000)]
+    lines.insert(1_700, rare)
+    async with staged(lines) as stage:
+        evidence = await stage.query(limit=10)
+
+    shown = "\n".join(evidence.lines)
+    assert rare in shown
+    assert evidence.coverage.matched == 3_001
+    assert evidence.coverage.truncated
+    before, _, after = shown.partition(rare)
+    assert "or more records not shown" in before
+    assert "or more records not shown" in after
+
+
+@pytest.mark.spec("DIAG-2")
+@pytest.mark.parametrize("at", [0, 733, 1_799])
+async def test_a_rare_record_of_no_trouble_is_shown_as_it_is_of_a_file(at: int) -> None:
+    lines = [f"INFO order {place} of alice paid in {place % 40} ms" for place in range(1_800)]
+    lines.insert(at, rare := "INFO feature flag checkout-v2 switched on")
+    async with staged(lines) as stage:
+        stage.rows = 10_000
+        evidence = await stage.query(limit=10)
+
+    assert any(rare in line for line in evidence.lines)
+    assert any("feature flag" in line for line in evidence.summary)
+    assert len(stage.stub.queries) == 1
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (1_801, False)
     hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
-    assert hidden == 2_990
+    assert hidden + evidence.coverage.shown == 1_801
+
+
+@pytest.mark.spec("GUARD-2")
+async def test_what_lies_between_the_first_and_the_last_records_read_is_counted() -> None:
+    async with staged([f"INFO order {place} paid" for place in range(3_000)]) as stage:
+        evidence = await stage.query(limit=10)
+
+    hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
+    assert hidden + evidence.coverage.shown == 3_000
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_who_looks_for_trouble_only_pays_for_no_further_query_for_it() -> None:
+    async with staged([json.dumps({"level": "ERROR", "n": place}) for place in range(3_000)]) as stage:
+        evidence = await stage.query(levels=("ERROR", "FATAL"))
+
+    assert len(stage.stub.queries) == 3
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (3_000, False)
 
 
 @pytest.mark.spec("GUARD-2")
@@ -533,9 +598,11 @@ async def test_a_cut_message_is_read_again_as_a_whole() -> None:
     async with staged([long, "short"]) as stage:
         evidence = await stage.query(contains=("needle",))
 
-    assert evidence.lines == (long,)
+    assert evidence.lines[0].startswith(long[:100])
+    assert evidence.lines[0].endswith('"end": "needle"}')
+    assert "by CloudWatch" not in evidence.lines[0]
     assert "/app:0" not in "".join((*evidence.lines, *evidence.summary))
-    assert evidence.coverage.complete
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("DIAG-2")
@@ -543,8 +610,9 @@ async def test_a_cut_message_that_can_not_be_had_is_marked_as_cut() -> None:
     async with staged(["e" * 9_000], refusals={"GetLogRecord": [refusal("AccessDeniedException")]}) as stage:
         evidence = await stage.query()
 
-    assert "8000 characters cut by CloudWatch" in evidence.lines[0]
+    assert "8000 characters cut]…" in evidence.lines[0]
     assert evidence.coverage.notes == ("1 long records are shown without their ends",)
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("GUARD-2")
@@ -564,10 +632,11 @@ async def test_only_so_many_messages_are_read_again_and_each_is_bounded() -> Non
     async with staged([f"{place} " + "x" * 9_000 + " needle " + "y" * 9_000 for place in range(30)]) as stage:
         evidence = await stage.query(contains=("needle",), limit=30)
 
-    assert stage.stub.calls["GetLogRecord"] == 10
-    assert all("needle" in line for line in evidence.lines[:10])
-    assert max(map(len, evidence.lines)) < 4_500
-    assert sum("cut by CloudWatch" in line for line in evidence.lines) == 20
+    assert stage.stub.calls["GetLogRecord"] <= 10
+    records = [line for line in evidence.lines if not line.startswith("…")]
+    assert all("needle" in line for line in records)
+    assert max(map(len, records)) <= 1_000
+    assert len("\n".join((*evidence.summary, *evidence.lines)).encode()) <= 8_000
 
 
 @pytest.mark.spec("SEC-2")
@@ -595,7 +664,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
                 "startTime": int(START.timestamp()),
                 "endTime": int(END.timestamp()),
                 "queryString": ANY,
-                "limit": 1_000,
+                "limit": 10_000,
             },
         )
         row = [

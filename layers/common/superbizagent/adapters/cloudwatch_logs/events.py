@@ -1,20 +1,24 @@
 """Log events as Logs Insights returns them, and counts of them."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from superbizagent.adapters.cloudwatch_logs.levels import level_of_field
 from superbizagent.adapters.cloudwatch_logs.query import COUNT, LEVEL, SIZE, SLOT, Search
 from superbizagent.adapters.cloudwatch_logs.window import instant_of
+from superbizagent.adapters.log_projection import LogRecord, message_of, micros_of
 from superbizagent.domain.evidence import LogLevel
 
 MESSAGE_LIMIT: Final = 1_000
 """Characters to which AWS may cut a message in results, where it doesn't tell its size."""
 
+_CONTINUATION: Final = 400
+_LEADING_TIME: Final = re.compile(r"^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+")
 _TIME_IN_TEXT: Final = re.compile(r"\d:\d\d|\d{10}")
 
 
@@ -40,11 +44,29 @@ class Event:
         """The message as it is; with the event's own time in front where it shows none."""
         message = self.message.rstrip("\n")
         if self.cut:
-            size = f"{self.missing} characters" if self.missing else "the rest"
-            message += f" …[{size} cut by CloudWatch]"
+            message += f" …[{self.missing or 'more'} characters cut]…"
         if _TIME_IN_TEXT.search(message[:300]):
             return message
         return f"{self.at.strftime('%Y-%m-%dT%H:%M:%S')}.{self.at.microsecond // 1_000:03}Z {message}"
+
+    @property
+    def record(self) -> LogRecord:
+        """For the projection; what CloudWatch cut is no JSON any more, and shown as text."""
+        text = self.text
+        first, *others = text.split("\n")
+        fields = _fields(self.message)
+        message = (message_of(fields) if fields else None) or _LEADING_TIME.sub("", first, count=1)
+        return LogRecord(micros_of(self.at), self.level, message, text, others[:_CONTINUATION], fields)
+
+
+def _fields(message: str) -> dict[str, Any] | None:
+    if not message.startswith("{"):
+        return None
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def events_of(rows: Iterable[Mapping[str, str]], search: Search) -> list[Event]:

@@ -10,11 +10,12 @@ Such a text is asked for by its other parts, and compared as a whole here, over 
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
 from superbizagent.adapters.cloudwatch_logs.levels import NUMBERS, WORDS, level_of_field, level_of_text, stems
+from superbizagent.adapters.log_projection import ALARM_STEMS
 from superbizagent.domain.evidence import LogLevel, QueryLogs
 from superbizagent.errors import InvalidToolArguments
 
@@ -26,6 +27,7 @@ SIZE: Final = "sbaSize"
 COUNT: Final = "sbaCount"
 SLOT: Final = "sbaSlot"
 
+_TROUBLE: Final[tuple[LogLevel, ...]] = ("WARN", "ERROR", "FATAL")
 _FOLDED: Final = "tolower(@message)"
 _TIME: Final = "toMillis(@timestamp)"
 _PLAIN_FIELD: Final = re.compile(r"[A-Za-z0-9_@]+")
@@ -55,6 +57,17 @@ class Search:
         if self.level_field:
             fields += f", {self.level_field} as {LEVEL}"
         return _bounded([fields, *self.filters, f"sort @timestamp {order}", f"limit {limit}"])
+
+    @property
+    def finds_trouble_only(self) -> bool:
+        return bool(self.levels) and self.levels <= frozenset(_TROUBLE)
+
+    def trouble(self, limit: int) -> str:
+        """Those of the events that tell of trouble, by level or by wording, the first ones."""
+        severe = _level_condition(_TROUBLE, self.level_field)
+        alarming = " or ".join(f"{_FOLDED} like {literal(stem)}" for stem in ALARM_STEMS)
+        found = replace(self, filters=(*self.filters, f"filter {severe} or {alarming}"))
+        return found.records("asc", limit)
 
     def counts(self, width: str, limit: int) -> str:
         """Their number by time slot and spelling of the level."""
