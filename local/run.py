@@ -31,7 +31,7 @@ DEFAULT_PORT = 8090
 # evidence files refer to.
 HANDED_ON = frozenset(
     {name.upper() for settings in (RunSettings, KnowledgeSettings) for name in settings.model_fields}
-    | {"BUSINESS_DATABASE_URL"}
+    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL"}
 )
 
 

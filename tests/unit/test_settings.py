@@ -23,7 +23,7 @@ REQUIRED: list[tuple[type[Any], str, dict[str, str]]] = [
     (ChannelSettings, "CONNECTIONS_ENDPOINT", {}),
     (ModelSettings, "OPENAI_API_KEY", {"OPENAI_MODEL": "canary"}),
     (ModelSettings, "OPENAI_MODEL", {"OPENAI_API_KEY": "sk-canary"}),
-    (EvidenceSettings, "EVIDENCE_FILE", {}),
+    (EvidenceSettings, "EVIDENCE_FILE", {"BUSINESS_DATABASE_CA_FILE": "/canary"}),
 ]
 
 

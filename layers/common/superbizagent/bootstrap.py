@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
@@ -133,7 +134,9 @@ class Services:
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database, self._redact),
+            database=_business_database(
+                evidence.database, read(EvidenceSettings).business_database_ca_file, self._redact
+            ),
         )
 
     @cached_property
@@ -222,13 +225,15 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
+def _business_database(
+    entry: "DatabaseEntry | None", ca_file: Path | None, redact: Redactor
+) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
     tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, redact=redact)
+    return read_only_database(entry.url, tables, ca_file=ca_file, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

@@ -151,20 +151,27 @@ def read_only_database(
     *,
     limits: QueryLimits | None = None,
     password: Callable[[], str] | None = None,
+    ca_file: Path | None = None,
     redact: Callable[[str], str] = str,
 ) -> ReadOnlyDatabase:
     """The adapter for `sqlite:///PATH` or `mysql+pymysql://…`; raises ConfigurationError.
 
-    `password` is called for each new connection to MySQL, for tokens that expire; `redact` takes secrets out
-    of values before they are cut.
+    `password` is called for each new connection to MySQL, for tokens that expire; with `ca_file` MySQL has to
+    prove who it is; `redact` takes secrets out of values before they are cut.
     """
     limits = limits or QueryLimits()
     if not tables:
         raise ConfigurationError("the business database needs at least one listed table")
-    return ReadOnlyDatabase(_driver(url, tables, limits, password), tables, limits, redact)
+    return ReadOnlyDatabase(_driver(url, tables, limits, password, ca_file), tables, limits, redact)
 
 
-def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: Callable[[], str] | None) -> Driver:
+def _driver(
+    url: str,
+    tables: Mapping[str, str],
+    limits: QueryLimits,
+    password: Callable[[], str] | None,
+    ca_file: Path | None,
+) -> Driver:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -182,5 +189,5 @@ def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: 
 
         if not parsed.database:
             raise ConfigurationError("the business database's URL must name a schema")
-        return MysqlDriver(parsed, tables, limits, password)
+        return MysqlDriver(parsed, tables, limits, password, ca_file)
     raise ConfigurationError("the business database's URL must begin with sqlite:// or mysql+pymysql://")
