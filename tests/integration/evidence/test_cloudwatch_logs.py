@@ -26,7 +26,7 @@ from superbizagent.errors import (
 )
 from tests.cloudwatch_stub import CloudWatchStub, StubEvent, refusal, stub_api
 from tests.fakes.clock import FakeClock
-from tests.fakes.evidence import FakeLogSource
+from tests.fakes.sources import FakeSource, log_search
 from tests.http_stub import HttpStub, Reply, http_stub, tcp_stub
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
@@ -702,7 +702,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
 
 
 async def test_names_of_all_kinds_live_side_by_side() -> None:
-    files = FakeLogSource({"web": []}, {"web": "Web"})
+    files = FakeSource(log_search({"web": []}), "web: Web (no lines)")
     async with staged(["a"]) as stage:
         both = LogSources([(files, ("web",)), (stage.logs, ("app",))])
         assert (await both.query_logs(ONE_HOUR)).title == "logs app"
