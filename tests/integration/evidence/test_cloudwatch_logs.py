@@ -14,7 +14,9 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, LogsApi, group_arn, new_api
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.log_sources import LogSources
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import (
     ConfigurationError,
@@ -56,6 +58,7 @@ class Stage:
     groups: tuple[str, ...] = ("/app",)
     level_field: str = "level"
     rows: int = 1_000
+    redact: Callable[[str], str] = str
     arn: Callable[[str], str] | None = None
     block: asyncio.Event | None = None
     api: Callable[[str], LogsApi] = stub_api
@@ -76,6 +79,7 @@ class Stage:
             group_arn=self.arn,
             clock=self.clock,
             rows=self.rows,
+            room=Room(redact=self.redact),
             timeout=25,
             pause=self.pause,
             jitter=lambda: 0.5,
@@ -712,3 +716,34 @@ async def test_names_of_all_kinds_live_side_by_side() -> None:
             await both.query_logs(QueryLogs(source="/app"))
         with pytest.raises(ConfigurationError, match="app"):
             LogSources([(files, ("app",)), (stage.logs, ("app",))])
+
+
+@pytest.mark.spec("SEC-2", "SEC-3")
+@pytest.mark.parametrize("count", [1, 3_000])
+async def test_no_search_tells_whether_a_guessed_secret_is_right(count: int) -> None:
+    lines = [f"INFO login of bob {place}: password=hunter2-Zq77" for place in range(count)]
+    async with staged([*lines, "INFO paid"]) as stage:
+        stage.redact = SecretRedactor()
+        right = await stage.query(contains=("hunter2-Zq77",))
+        begins = await stage.query(contains=("password=hunt",))
+        without = await stage.query(excludes=("hunter2-Zq77",))
+
+        assert (right.coverage.matched, begins.coverage.matched) == (0, 0)
+        assert without.coverage.matched == (await stage.query(excludes=("hunter3-Zq77",))).coverage.matched > 1
+        assert not any("hunter2-zq77" in text and "not like" in text for text in stage.stub.texts)
+
+
+@pytest.mark.spec("SEC-3")
+async def test_a_placeholder_is_found_where_it_is_shown() -> None:
+    redact = SecretRedactor()
+    secret = "password=hunter2-Zq77"
+    shown = redact(secret).removeprefix("password=")
+    async with staged([f"login {secret}", "login password=other-Zq78", "paid"]) as stage:
+        stage.redact = redact
+        same = await stage.query(contains=(shown,))
+        named = await stage.query(contains=(f"LOGIN password={shown}",))
+        others = await stage.query(excludes=(shown,))
+
+    assert same.coverage.matched == named.coverage.matched == 1
+    assert same.coverage.complete
+    assert others.coverage.matched == 2

@@ -69,10 +69,35 @@ def _fields(message: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def events_of(rows: Iterable[Mapping[str, str]], search: Search) -> list[Event]:
-    """The events of a query's rows, those only that were asked for; a row without a time is left out."""
-    events = [event for row in rows if (event := _event(row, search))]
-    return [event for event in events if _accepted(event, search)]
+@dataclass(frozen=True)
+class Selected:
+    """The events of a query's rows that were asked for, by the rows' keys; `unlike`: others had not their texts."""
+
+    events: Mapping[str, Event]
+    unlike: int
+
+    def count(self, keys: Iterable[str]) -> int:
+        return sum(key in self.events for key in keys)
+
+
+def selected(rows: Iterable[Mapping[str, str]], search: Search) -> Selected:
+    """A row without a time is left out. Takes a moment for thousands of rows: not for the event loop."""
+    events: dict[str, Event] = {}
+    unlike = 0
+    for row in rows:
+        event = _event(row, search)
+        if event is None or (search.levels and event.level not in search.levels):
+            continue
+        if _alike(event, search):
+            events[key_of(row)] = event
+        else:
+            unlike += 1
+    return Selected(events, unlike)
+
+
+def key_of(row: Mapping[str, str]) -> str:
+    """What tells an event from all others."""
+    return row.get("@ptr") or repr(row)
 
 
 def _event(row: Mapping[str, str], search: Search) -> Event | None:
@@ -100,11 +125,9 @@ def _unknown(message: str) -> int | None:
     return None if len(message) >= MESSAGE_LIMIT else 0
 
 
-def _accepted(event: Event, search: Search) -> bool:
-    if not event.cut:
-        return search.accepts(event.message, event.level)
-    # What was cut off may hold any text: the query, which saw all of it, is believed; the level is at the front.
-    return not search.levels or event.level in search.levels
+def _alike(event: Event, search: Search) -> bool:
+    # What was cut off may hold any text: the query, which saw all of it, is believed.
+    return event.cut or not search.texts.asks or search.texts.accepts(event.message)
 
 
 def instant_in(value: str) -> datetime | None:

@@ -17,7 +17,7 @@ from superbizagent.adapters.cloudwatch_logs.calls import (
     QueryRefused,
     Request,
 )
-from superbizagent.adapters.cloudwatch_logs.events import Counts, Event, counts_of, events_of
+from superbizagent.adapters.cloudwatch_logs.events import Counts, Event, Selected, counts_of, key_of, selected
 from superbizagent.adapters.cloudwatch_logs.insights import Insights, Pause, Results
 from superbizagent.adapters.cloudwatch_logs.query import Search, compose
 from superbizagent.adapters.cloudwatch_logs.report import Found, composed, totals_of
@@ -113,7 +113,7 @@ class CloudWatchLogs:
             raise InvalidToolArguments("start must be before end; end is the instant after the last.")
         deadline = self._clock.monotonic() + self._timeout
         window = await self._window(query, deadline)
-        search = compose(query, source.level_field, window.start_millis, window.end_millis)
+        search = compose(query, source.level_field, window.start_millis, window.end_millis, self._room.redact)
         run = _Run(self._insights, source, search, window, self._rows, deadline)
         try:
             groups, first = await self._first(run, deadline)
@@ -184,9 +184,10 @@ class CloudWatchLogs:
     async def _found(self, run: "_Run", groups: _Groups, first: Results) -> Found:
         search = run.search
         if first.matched <= len(first.rows):
-            found = _all(events_of(first.rows, search), first.scanned)
+            found = await in_thread(lambda: _all(selected(first.rows, search), first.scanned), "cloudwatch-select")
         else:
-            found = _some(search, first, await run.rest(groups.names))
+            rest = await run.rest(groups.names)
+            found = await in_thread(lambda: _some(search, first, rest), "cloudwatch-select")
         notes = groups.notes + found.notes
         if search.compares_texts and (cut := sum(event.cut for event in found.read)):
             notes += (f"{cut} long records could be compared in part only and are counted as matches",)
@@ -302,22 +303,23 @@ async def _or_none(work: Coroutine[Any, Any, T | None]) -> T | None:
         return None
 
 
-def _all(read: Sequence[Event], scanned: int | None) -> Found:
+def _all(found: Selected, scanned: int | None) -> Found:
     """Every event that the query found was read: all counts can be made here."""
-    return Found(read, scanned)
+    return Found(sorted(found.events.values(), key=lambda event: event.at), scanned)
 
 
 def _some(search: Search, first: Results, rest: _Rest) -> Found:
     """More events matched than one query brings here: some of them in order of time, and counts over all."""
-    rows = {_key(row): row for row in first.rows}
-    rows |= {_key(row): row for row in rest.rows if _key(row) not in rows}
-    read = sorted(events_of(rows.values(), search), key=lambda event: event.at)
+    beginning = {key_of(row): row for row in first.rows}
+    rows = beginning | {key: row for row in rest.rows if (key := key_of(row)) not in beginning}
+    found = selected(rows.values(), search)
     if len(rows) >= first.matched:
-        return _all(read, first.scanned)
-    begin = len(events_of(first.rows, search))
-    ending = {_key(row) for row in rest.last.rows} - {_key(row) for row in first.rows} if rest.last else set()
-    end = len(read) - len(events_of((rows[key] for key in ending), search))
-    exact, matched = _number(search, first.matched, rest.counts, len(read))
+        return _all(found, first.scanned)
+    read = _all(found, first.scanned).read
+    ending = {key_of(row) for row in rest.last.rows} - beginning.keys() if rest.last else set()
+    begin, end = found.count(beginning), len(read) - found.count(ending)
+    inexact = search.compares_texts or found.unlike > 0
+    exact, matched = (False, len(read)) if inexact else _number(search, first.matched, rest.counts, len(read))
     return Found(
         read=read,
         scanned=first.scanned,
@@ -325,10 +327,6 @@ def _some(search: Search, first: Results, rest: _Rest) -> Found:
         unread=Unread(max(matched - len(read), 0) if exact else None, begin, end),
         notes=tuple(_partly_read(len(rows), search, first, rest)),
     )
-
-
-def _key(row: Mapping[str, str]) -> str:
-    return row.get("@ptr") or repr(row)
 
 
 def _partly_read(rows: int, search: Search, first: Results, rest: _Rest) -> Iterator[str]:
@@ -347,8 +345,6 @@ def _partly_read(rows: int, search: Search, first: Results, rest: _Rest) -> Iter
 
 def _number(search: Search, found: int, counts: Counts | None, read: int) -> tuple[bool, int]:
     """Whether it is known how many events there are of those asked for, and how many at least."""
-    if search.compares_texts:
-        return False, read
     if not search.levels:
         return True, found
     # The words of a level may stand in a text that is of another one: only the field tells without reading.

@@ -28,7 +28,7 @@ from superbizagent.adapters.log_files.spans import (
     parse_offset,
 )
 from superbizagent.adapters.log_files.timestamps import TimestampReader
-from superbizagent.adapters.log_projection import Findings, LogRecord, Room, instant_of, iso, micros_of
+from superbizagent.adapters.log_projection import Findings, LogRecord, Room, TextFilter, instant_of, iso, micros_of
 from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Evidence, LogLevel, QueryLogs
 from superbizagent.errors import (
@@ -183,8 +183,7 @@ class _Search:
         self._start = micros_of(query.start) if query.start else None
         self._end = micros_of(query.end) if query.end else None
         self._levels = frozenset(query.levels)
-        self._contains = tuple(text.casefold() for text in query.contains)
-        self._excludes = tuple(text.casefold() for text in query.excludes)
+        self._texts = TextFilter(query.contains, query.excludes, redact)
         self._findings = Findings(query.limit, query.contains, redact)
         self._scanned = 0
         self._continued = 0
@@ -248,12 +247,7 @@ class _Search:
     def _matches(self, record: Record, level: LogLevel | None) -> bool:
         if self._levels and level not in self._levels:
             return False
-        if not self._contains and not self._excludes:
-            return True
-        text = record.text.casefold()
-        return all(wanted in text for wanted in self._contains) and not any(
-            unwanted in text for unwanted in self._excludes
-        )
+        return not self._texts.asks or self._texts.accepts(record.text)
 
     def _records(self, span: FileSpan, budget: ScanBudget) -> Iterator[Record]:
         try:

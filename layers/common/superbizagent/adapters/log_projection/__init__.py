@@ -10,6 +10,7 @@ from superbizagent.adapters.log_projection.instants import MICROSECONDS, instant
 from superbizagent.adapters.log_projection.messages import message_of
 from superbizagent.adapters.log_projection.projection import Room
 from superbizagent.adapters.log_projection.shapes import ALARM_STEMS
+from superbizagent.adapters.log_projection.text_filter import TextFilter, unhidden
 
 __all__ = [
     "ALARM_STEMS",
@@ -20,6 +21,7 @@ __all__ = [
     "LogRecord",
     "Room",
     "Searched",
+    "TextFilter",
     "Totals",
     "Unread",
     "compose",
@@ -27,4 +29,5 @@ __all__ = [
     "iso",
     "message_of",
     "micros_of",
+    "unhidden",
 ]
