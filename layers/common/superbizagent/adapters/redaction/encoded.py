@@ -51,7 +51,9 @@ def _decoded(text: str) -> bytes:
 
 
 DETECTORS: Final = (
-    Detector(_keys, ("b3blbnnzac1rzxktdje", "mi", "mhcc", "mc4c")),
+    Detector(
+        _keys, ("b3blbnnzac1rzxktdje", "ibad", "eamb", "caqaw", "ibaak", "mhccaqeei", "migkag", "mihcag", "mc4caq")
+    ),
     Detector(_encoded_pem, ("ls0tls1crudjti",)),
     Detector(_logins, ("auth",)),
 )
