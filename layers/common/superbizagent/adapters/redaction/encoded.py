@@ -51,9 +51,7 @@ def _decoded(text: str) -> bytes:
 
 
 DETECTORS: Final = (
-    Detector(
-        _keys, ("b3blbnnzac1rzxktdje", "ibad", "eamb", "caqaw", "ibaak", "mhccaqeei", "migkag", "mihcag", "mc4caq")
-    ),
+    Detector(_keys, ("b3blbnn", "ibad", "eamb", "caqa", "ibaa", "aqee", "mihc", "migk")),
     Detector(_encoded_pem, ("ls0tls1crudjti",)),
     Detector(_logins, ("auth",)),
 )

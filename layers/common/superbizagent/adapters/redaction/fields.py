@@ -243,7 +243,7 @@ DETECTORS: Final = (
     Detector(matching(_SHELL, is_secret, lowered=True), ("sshpass", "redis-cli", "login")),
     Detector(matching(_SHORT, is_secret, lowered=True), ("openssl", "ldap", "net use")),
     Detector(matching(_FILE, is_secret, lowered=True), ("htpasswd",)),
-    Detector(matching(_CODES, lowered=True), ("码", "otp", "pin", "code")),
+    Detector(matching(_CODES, lowered=True), ("码", "otp", "pin", " code")),
     Detector(matching(_NETRC, is_secret, lowered=True), ("login",)),
     Detector(matching(_SQL, is_secret, lowered=True), ("identified",)),
 )

@@ -66,4 +66,5 @@ def _line(text: str, at: int) -> tuple[int, int]:
     return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
 
 
-DETECTOR: Final = Detector(_find, ("pass", "secret", "key", "token", "密码", "口令"))
+# Most texts are single lines, and have no columns.
+DETECTOR: Final = Detector(_find, ("\n",))
