@@ -11,6 +11,7 @@ import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters import worker_thread
@@ -177,7 +178,9 @@ class Services:
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database, self._redact),
+            database=_business_database(
+                evidence.database, read(EvidenceSettings).business_database_ca_file, self._redact
+            ),
         )
 
     @cached_property
@@ -237,12 +240,14 @@ def redactor(database: Database) -> Redactor:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -257,19 +262,22 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
+def _business_database(
+    entry: "DatabaseEntry | None", ca_file: Path | None, redact: Redactor
+) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
     tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, redact=redact)
+    return read_only_database(entry.url, tables, ca_file=ca_file, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

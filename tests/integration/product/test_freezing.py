@@ -104,8 +104,9 @@ async def test_a_call_that_cannot_be_ended_never_moves_in_another_run(
     (tmp_path / "app.log").write_text("2026-11-30T14:00:00Z ERROR app It failed.\n")
     (tmp_path / "runbooks").mkdir()
     async with Proxy.before(database_url) as (proxy, silent):
-        variables = {"BUSINESS_DATABASE_URL": silent, "TERMINAL_RESERVE_SECONDS": "1"}
-        async with running(database_url, tmp_path, **variables) as product:
+        async with running(
+            database_url, tmp_path, BUSINESS_DATABASE_URL=silent, TERMINAL_RESERVE_SECONDS="1"
+        ) as product:
             statement = {"statement": "SELECT session_id FROM chat_session"}
             product.model.enqueue_calls([("query_mysql", statement)], kind="agent")
             proxy.lose("silence", "SELECT session_id")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from local.model_server.prompt import Observation as Shown
 from local.model_server.prompt import log_view
-from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
