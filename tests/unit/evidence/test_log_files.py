@@ -416,3 +416,15 @@ async def test_texts_are_looked_for_in_what_a_model_may_see(tmp_path: Path) -> N
     assert await matched(contains=(f"login password={shown}",)) == 1
     assert await matched(contains=(f"logout password={shown}",)) == 0
     assert await matched(excludes=(shown,)) == 2
+
+
+@pytest.mark.spec("SEC-3")
+async def test_a_guessed_secret_is_not_confirmed_however_often_it_was_logged(tmp_path: Path) -> None:
+    """Beyond what a search would judge if it stopped at some number of records."""
+    (tmp_path / "app.log").write_text("".join(line(n, "INFO login password=hunter2-Zq77") for n in range(6_000)))
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=SecretRedactor()))
+
+    guessed = await files.query_logs(QueryLogs(source="app", contains=("password=hunt",)))
+    excluded = await files.query_logs(QueryLogs(source="app", excludes=("hunter2-Zq77",)))
+
+    assert (guessed.coverage.matched, excluded.coverage.matched) == (0, 6_000)

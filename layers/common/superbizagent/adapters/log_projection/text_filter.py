@@ -6,8 +6,6 @@ from itertools import chain
 from typing import Final
 
 _PLACEHOLDER: Final = re.compile(r"\[secret:[^\]\s]*\]?")
-_JUDGED: Final = 5_000
-"""Records: redaction costs more than the search. Nobody learns of a secret by what is found after so many."""
 
 
 class TextFilter:
@@ -22,9 +20,7 @@ class TextFilter:
         self._contains = tuple(text.casefold() for text in contains)
         self._excludes = tuple(text.casefold() for text in excludes)
         self._parts = tuple(part.casefold() for part in chain.from_iterable(map(unhidden, contains)))
-        self._shown_only = any(map(_PLACEHOLDER.search, (*self._contains, *self._excludes)))
         self._redact = redact
-        self._left = _JUDGED
 
     @property
     def asks(self) -> bool:
@@ -38,9 +34,7 @@ class TextFilter:
         unwanted = [excluded for excluded in self._excludes if excluded in folded or _PLACEHOLDER.search(excluded)]
         if not self._contains and not unwanted:
             return True
-        if self._left <= 0 and not self._shown_only:
-            return not unwanted
-        self._left -= 1
+        # Each record, however many there are: one that is believed unseen tells of the secret in it.
         shown = self._redact(text).casefold()
         return all(wanted in shown for wanted in self._contains) and not any(map(shown.__contains__, unwanted))
 
