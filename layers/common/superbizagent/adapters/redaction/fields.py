@@ -228,11 +228,12 @@ _SQL: Final = re.compile(
 )
 
 _HINTS: Final = (
-    *("pass", "pwd", "key", "secret", "token", "cred", "signature", "authorization", "jwt", "sig", "hmac", "code"),
+    *("pass", "pwd", "key", "secret", "token", "cred", "authorization", "jwt", "sig", "hmac", "code"),
     *("otp", "cvv", "cvc", "sessid", "sessionid", "connect.sid", "laravel_session", "phrase", "mnemonic"),
     *("contrase", "kennwort", "senha", "пароль", "パスワード", "비밀번호"),
     *_CHINESE,
-    *(f"u{ord(word[0]):04x}" for word in _CHINESE),
+    # As JSON writes the Chinese ones for readers of ASCII.
+    "\\u",
 )
 
 DETECTORS: Final = (

@@ -19,6 +19,9 @@ _MARGIN: Final = " \t*\"'`"
 
 
 def _find(subject: Subject) -> Iterator[Span]:
+    if "\n" not in subject.text:
+        # Most texts are single lines, and have no columns.
+        return
     spans: list[Span] = []
     done = -1
     for head in _HEAD.finditer(subject.lowered):
@@ -66,5 +69,4 @@ def _line(text: str, at: int) -> tuple[int, int]:
     return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
 
 
-# Most texts are single lines, and have no columns.
-DETECTOR: Final = Detector(_find, ("\n",))
+DETECTOR: Final = Detector(_find, ("passw", "passcode", "passphrase", "secret", "api", "token", "密码", "口令"))
