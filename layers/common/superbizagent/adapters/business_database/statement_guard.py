@@ -127,15 +127,24 @@ def _checked(
 
 
 def _limit_of(root: exp.Expr) -> int | None:
-    limit = root.args.get("limit")
-    if not isinstance(limit, exp.Limit) or not isinstance(limit.expression, exp.Literal):
+    limit = _written_limit(root.args.get("limit"))
+    if limit is None:
         return None
     selected = root.args.get("expressions") or []
     if selected and "group" not in {key for key, value in root.args.items() if value}:
         single = all(isinstance(item.unalias(), exp.AggFunc) for item in selected)
         if single:
             return None
-    return int(limit.expression.name) if limit.expression.name.isdecimal() else None
+    return int(limit) if limit.isdecimal() else None
+
+
+def _written_limit(limit: exp.Expr | None) -> str | None:
+    """Of `LIMIT n` or `FETCH FIRST n ROWS ONLY`, which is one row where no number is written."""
+    if isinstance(limit, exp.Fetch):
+        count = limit.args.get("count") or exp.Literal.number(1)
+    else:
+        count = limit.expression if isinstance(limit, exp.Limit) else None
+    return count.name if isinstance(count, exp.Literal) else None
 
 
 # Before parsing: characters and comments
@@ -276,7 +285,7 @@ class _TableNames:
     def check(self, table: exp.Table) -> str | None:
         """The listed table that is read; None for a common table expression. Raises StatementRefused."""
         if not isinstance(table.this, exp.Identifier):
-            raise StatementRefused("Table functions are not allowed.")
+            raise StatementRefused("Table functions are not allowed. Read JSON with JSON_EXTRACT.")
         if table.args.get("db") or table.args.get("catalog"):
             raise StatementRefused("Write table names without a schema.")
         name = self._fold(table.name)
