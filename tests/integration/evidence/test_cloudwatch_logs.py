@@ -1,7 +1,11 @@
 """CloudWatch Logs over real HTTP: what is asked, what comes of each state of a query, and what is told of it."""
 
 import asyncio
+import heapq
+import itertools
 import json
+import random
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -330,6 +334,79 @@ async def test_an_aws_that_stays_busy_is_told_within_the_time_left() -> None:
     assert stage.clock.monotonic() <= 25
     assert 3 <= stage.stub.calls["StartQuery"] <= 10
     assert "canary" not in caught.value.hint
+
+
+class Turns:
+    """Time for many searches at once. It passes only while all of them wait; the first to wake then goes on alone."""
+
+    def __init__(self, searches: int) -> None:
+        self.clock = FakeClock(NOW)
+        self._searches = searches
+        self._order = itertools.count()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    async def pause(self, seconds: float) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (self.clock.monotonic() + seconds, next(self._order), turn))
+        self._next()
+        await turn
+
+    def ended(self) -> None:
+        self._searches -= 1
+        self._next()
+
+    def _next(self) -> None:
+        if self._waiting and len(self._waiting) == self._searches:
+            wakes, _, turn = heapq.heappop(self._waiting)
+            self.clock.advance(wakes - self.clock.monotonic())
+            turn.set_result(None)
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_ten_searches_at_once_get_by_with_five_calls_a_second() -> None:
+    """P115: each looks at most once a second, none in step with another, and to be throttled ends none."""
+    turns = Turns(searches=10)
+    accepted: deque[float] = deque(maxlen=5)
+    looks: dict[str, list[float]] = defaultdict(list)
+    refused = 0
+    async with staged(["a"], statuses=("Scheduled", "Running", "Running", "Complete")) as stage:
+
+        def throttled(received: Any) -> Reply:
+            nonlocal refused
+            now = turns.clock.monotonic()
+            if query_id := received.json.get("queryId"):
+                looks[query_id].append(now)
+            if len(accepted) == accepted.maxlen and now - accepted[0] < 1:
+                refused += 1
+                return refusal("ThrottlingException")
+            accepted.append(now)
+            return stage.stub.answer(received)
+
+        stage.server.answer = throttled
+        api = stub_api(stage.server.url)
+
+        async def search(number: int) -> Evidence:
+            logs = CloudWatchLogs(
+                {"app": CloudWatchSource("", ("/app",))},
+                api=lambda: api,
+                clock=turns.clock,
+                pause=turns.pause,
+                jitter=random.Random(number).random,  # noqa: S311 - the same times in each run
+            )
+            await turns.pause(0)
+            try:
+                return await logs.query_logs(ONE_HOUR)
+            finally:
+                turns.ended()
+
+        found = await asyncio.gather(*map(search, range(10)))
+
+    assert [evidence.coverage.matched for evidence in found] == [1] * 10
+    assert refused
+    assert len(stage.running) == len(looks) == 10
+    assert min(later - sooner for times in looks.values() for sooner, later in itertools.pairwise(times)) >= 1
+    every = [time for times in looks.values() for time in times]
+    assert len(set(every)) == len(every)
 
 
 @pytest.mark.spec("CANCEL-2")
