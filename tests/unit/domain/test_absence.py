@@ -11,6 +11,7 @@ from tests.unit.domain.observations import failed, logs, passages, rows, sample
 from tests.unit.domain.test_evidence_guard import rules
 
 INFO = "2026-11-30T14:10:00Z INFO started"
+ERRORS = {"levels": ["ERROR"]}
 
 ABSENT = [
     "There were no errors between 14:00 and 15:00.",
@@ -74,6 +75,36 @@ ABSENT = [
     "所有请求都成功。",
     "一切正常。",
     "成功率为100%。",
+    "The payment service was healthy.",
+    "The database remained stable between 14:00 and 15:00.",
+    "The gateway looked fine.",
+    "Checkout was unaffected.",
+    "The service stayed available.",
+    "The queue worked as expected.",
+    "The cache is running normally.",
+    "All orders were paid.",
+    "All the orders have been paid.",
+    "Every replica was ready.",
+    "All jobs completed.",
+    "服务正常。",
+    "支付服务运行正常。",
+    "数据库一直很稳定。",
+    "系统正常运行。",
+    "服务状态良好，无需处理。",
+    "所有订单都已支付。",
+    "订单均已完成。",
+    "全部副本就绪。",
+    "The service has not recovered.",
+    "The gateway hasn't recovered yet.",
+    "The service is not yet recovered.",
+    "It did not recover.",
+    "The incident has not been resolved.",
+    "尚未恢复。",
+    "服务仍未恢复。",
+    "还没有恢复。",
+    "至今未能恢复。",
+    "故障未解决。",
+    "服務尚未恢復。",
 ]
 ALONE = [
     "The only error was at 14:05.",
@@ -105,6 +136,28 @@ PRESENT = [
     "每个连接都被占用。",
     "错误数为10。",
     "The north node failed.",
+    "The service was unhealthy.",
+    "The pod was not healthy.",
+    "The service recovered at 14:20.",
+    "The host name was not resolved.",
+    "A normal request takes 10 ms.",
+    "The gateway was up to 30 s late.",
+    "All orders that were paid after 14:00 failed.",
+    "All completed orders failed.",
+    "All recently completed jobs failed.",
+    "All orders were unpaid.",
+    "All connections were timed out.",
+    "服务不正常。",
+    "服务非正常退出。",
+    "正常请求也超时。",
+    "14:20服务恢复正常。",
+    "服务已恢复。",
+    "服务无法恢复。",
+    "所有已完成的订单都失败。",
+    "所有请求都不成功。",
+    "请求未全部成功。",
+    "10笔订单未支付。",
+    "系统不稳定。",
 ]
 
 
@@ -132,11 +185,53 @@ def test_that_there_is_no_other_needs_a_complete_observation(text: str) -> None:
 
 
 @pytest.mark.spec("GUARD-2")
-@pytest.mark.parametrize("text", ["All requests succeeded.", "所有请求都成功。"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All requests succeeded.",
+        "All orders were paid.",
+        "The service was healthy.",
+        "所有请求都成功。",
+        "所有订单都已支付。",
+        "服务正常。",
+    ],
+)
 def test_that_all_went_well_needs_a_complete_observation_without_errors(text: str) -> None:
     assert rules(text, logs(INFO)) == set()
+    assert rules(text, logs(asked=ERRORS)) == set()
     assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, truncated=True))
-    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, "2026-11-30T14:11:00Z ERROR gateway failed"))
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, asked={"levels": ["INFO"]}))
+    for level in ("ERROR", "FATAL"):
+        assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, f"2026-11-30T14:11:00Z {level} gateway failed"))
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize("text", ["The service has not recovered.", "服务尚未恢复。"])
+def test_that_it_lasts_needs_a_search_that_would_have_found_the_end(text: str) -> None:
+    error = "2026-11-30T14:05:00Z ERROR gateway failed"
+
+    assert rules(text, logs(error)) == set()
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(error, truncated=True))
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(error, asked=ERRORS))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("The gateway was healthy at 14:10:00.", "2026-11-30T14:10:00Z INFO check gateway=healthy"),
+        ("14:10:00 网关正常。", "2026-11-30T14:10:00Z INFO 网关检查：正常"),
+        ("14:10:00 服务尚未恢复。", "2026-11-30T14:10:00Z WARN 服务尚未恢复"),
+    ],
+)
+def test_a_state_that_the_evidence_names_is_a_report(text: str, line: str) -> None:
+    assert rules(text, logs(line, truncated=True)) == set()
+
+
+@pytest.mark.spec("GUARD-2")
+def test_what_names_the_opposite_of_a_state_reports_nothing_good() -> None:
+    unhealthy = logs("2026-11-30T14:10:00Z INFO check gateway=unhealthy", truncated=True)
+
+    assert rules("The gateway was healthy.", unhealthy) == {Rule.ABSENCE_NOT_COVERED}
 
 
 def test_what_the_evidence_itself_says_is_a_report() -> None:
@@ -146,7 +241,6 @@ def test_what_the_evidence_itself_says_is_a_report() -> None:
 
 
 NO_ERRORS = "There were no errors between 14:00 and 15:00."
-ERRORS = {"levels": ["ERROR"]}
 COVERING: list[Observation] = [
     logs(),
     logs(asked=ERRORS),
