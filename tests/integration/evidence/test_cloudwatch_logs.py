@@ -806,6 +806,9 @@ async def test_no_search_tells_whether_a_guessed_secret_is_right(count: int) -> 
         without = await stage.query(excludes=("hunter2-Zq77",))
 
         assert (right.coverage.matched, begins.coverage.matched) == (0, 0)
+        wrong = await stage.query(contains=("hunter3-Zq77",))
+        assert right.coverage == wrong.coverage
+        assert right.summary == wrong.summary
         assert without.coverage.matched == (await stage.query(excludes=("hunter3-Zq77",))).coverage.matched > 1
         assert not any("hunter2-zq77" in text and "not like" in text for text in stage.stub.texts)
 

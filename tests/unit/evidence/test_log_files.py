@@ -428,3 +428,19 @@ async def test_a_guessed_secret_is_not_confirmed_however_often_it_was_logged(tmp
     excluded = await files.query_logs(QueryLogs(source="app", excludes=("hunter2-Zq77",)))
 
     assert (guessed.coverage.matched, excluded.coverage.matched) == (0, 6_000)
+
+
+@pytest.mark.spec("GUARD-2", "SEC-3")
+@pytest.mark.parametrize(("text", "noted"), [("hunter2-Zq77", True), ("deadlock", False), ("支付超时", False)])
+@pytest.mark.parametrize("logged", ["INFO login password=hunter2-Zq77", "INFO paid"])
+async def test_a_search_for_what_may_be_hidden_says_so_wherever_it_stands(
+    tmp_path: Path, text: str, noted: bool, logged: str
+) -> None:
+    """The same is said whether a secret holds the text or not: else it would tell that a guess is right."""
+    (tmp_path / "app.log").write_text(line(0, logged))
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=SecretRedactor()))
+
+    coverage = (await files.query_logs(QueryLogs(source="app", contains=(text,)))).coverage
+
+    assert (coverage.matched, coverage.complete) == (0, True)
+    assert any("secrets were hidden before the search" in note for note in coverage.notes) is noted

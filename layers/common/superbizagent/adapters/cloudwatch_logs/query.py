@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Final
 
 from superbizagent.adapters.cloudwatch_logs.levels import NUMBERS, WORDS, level_of_field, level_of_text, stems
-from superbizagent.adapters.log_projection import ALARM_STEMS, TextFilter, unhidden
+from superbizagent.adapters.log_projection import ALARM_STEMS, TextFilter, may_be_secret, unhidden
 from superbizagent.domain.evidence import LogLevel, QueryLogs
 from superbizagent.errors import InvalidToolArguments
 
@@ -87,7 +87,7 @@ def compose(query: QueryLogs, level_field: str, start: int, end: int, redact: Ca
     for text in query.contains:
         filters += [f"filter {_FOLDED} like {literal(part)}" for part in _parts(text)]
     # AWS compares with what is hidden from a model: to exclude a guessed secret there would tell if it is right.
-    excludes = [text for text in query.excludes if _whole(text) and not _may_be_secret(text, redact)]
+    excludes = [text for text in query.excludes if _whole(text) and not may_be_secret(text, redact)]
     filters += [f"filter {_FOLDED} not like {literal(text.lower())}" for text in excludes]
     if query.levels:
         filters.append(f"filter {_level_condition(query.levels, field)}")
@@ -98,10 +98,6 @@ def compose(query: QueryLogs, level_field: str, start: int, end: int, redact: Ca
         texts=TextFilter(query.contains, query.excludes, redact),
         compares_texts=len(excludes) < len(query.excludes) or not all(map(_whole, query.contains)),
     )
-
-
-def _may_be_secret(text: str, redact: Callable[[str], str]) -> bool:
-    return redact(named := f"token: {text}") != named
 
 
 def literal(text: str) -> str:

@@ -14,6 +14,7 @@ from superbizagent.adapters.log_projection import (
     Totals,
     Unread,
     compose,
+    hidden_notes,
     iso,
     micros_of,
 )
@@ -76,16 +77,16 @@ def composed(query: QueryLogs, window: Window, found: Found, room: Room) -> Comp
         title=f"logs {query.source}",
         head=(f"window: {iso(window.start)} to {iso(window.covered)} (UTC)",),
         findings=findings,
-        coverage=_coverage(query, window, found),
+        coverage=_coverage(query, window, found, hidden_notes((*query.contains, *query.excludes), room.redact)),
         totals=found.totals,
         unread=found.unread,
     )
     return compose(searched, room)
 
 
-def _coverage(query: QueryLogs, window: Window, found: Found) -> Coverage:
+def _coverage(query: QueryLogs, window: Window, found: Found, hidden: tuple[str, ...]) -> Coverage:
     """What is shown is not known yet."""
-    notes = [*window.notes, *found.notes]
+    notes = [*hidden, *window.notes, *found.notes]
     if not found.exact:
         notes.append("the number of matches is a lower bound: more events matched the search than were read")
     return Coverage(

@@ -313,7 +313,7 @@ def _some(search: Search, first: Results, rest: _Rest) -> Found:
     beginning = {key_of(row): row for row in first.rows}
     rows = beginning | {key: row for row in rest.rows if (key := key_of(row)) not in beginning}
     found = selected(rows.values(), search)
-    if len(rows) >= first.matched:
+    if len(rows) >= first.matched or _all_hidden(search, found):
         return _all(found, first.scanned)
     read = _all(found, first.scanned).read
     ending = {key_of(row) for row in rest.last.rows} - beginning.keys() if rest.last else set()
@@ -325,18 +325,25 @@ def _some(search: Search, first: Results, rest: _Rest) -> Found:
         scanned=first.scanned,
         totals=totals_of(matched, exact=exact, counts=rest.counts, last=read[-1] if read and rest.last else None),
         unread=Unread(max(matched - len(read), 0) if exact else None, begin, end),
-        notes=tuple(_partly_read(len(rows), search, first, rest)),
+        notes=tuple(_partly_read(len(rows), search, first, rest, hidden=found.unlike > 0)),
     )
 
 
-def _partly_read(rows: int, search: Search, first: Results, rest: _Rest) -> Iterator[str]:
+def _all_hidden(search: Search, found: Selected) -> bool:
+    """Whether AWS found the texts in secrets only. Told as nothing found: how much was not read would tell of them."""
+    return found.unlike > 0 and not found.events and not search.compares_texts
+
+
+def _partly_read(rows: int, search: Search, first: Results, rest: _Rest, *, hidden: bool) -> Iterator[str]:
     parts = ["the first"]
     if rest.trouble is not None:
         whole = rest.trouble.matched <= len(rest.trouble.rows)
         parts.append("those that tell of trouble" if whole else "the first of those that tell of trouble")
     if rest.last is not None:
         parts.append("the last")
-    yield f"{rows} of {first.matched} events that the search found were read: {', '.join(parts)}"
+    # Events whose texts stand in secrets only are not to be counted out.
+    share = "some" if hidden else f"{rows} of {first.matched}"
+    yield f"{share} events that the search found were read: {', '.join(parts)}"
     if rest.trouble is None and not search.finds_trouble_only:
         yield "those that tell of trouble could not be looked for apart"
     if rest.counts is None:

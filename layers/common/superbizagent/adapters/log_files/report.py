@@ -12,6 +12,7 @@ from superbizagent.adapters.log_projection import (
     Room,
     Searched,
     compose,
+    hidden_notes,
     instant_of,
     iso,
     micros_of,
@@ -64,14 +65,15 @@ def evidence_of(report: Report, room: Room) -> Evidence:
         title=f"logs {report.query.source}",
         head=(_window_line(report), *_zone_lines(report)),
         findings=report.findings,
-        coverage=_coverage(report),
+        coverage=_coverage(report, hidden_notes((*report.query.contains, *report.query.excludes), room.redact)),
     )
     return compose(searched, room).evidence
 
 
-def _coverage(report: Report) -> Coverage:
+def _coverage(report: Report, hidden: tuple[str, ...]) -> Coverage:
     """What is shown is not known yet."""
     notes, partial = _notes(report)
+    notes = [*hidden, *notes]
     query = report.query
     if len(notes) > _MAX_NOTES:
         notes = [*notes[:_MAX_NOTES], f"and {len(notes) - _MAX_NOTES} more notes"]

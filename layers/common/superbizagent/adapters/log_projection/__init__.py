@@ -10,7 +10,7 @@ from superbizagent.adapters.log_projection.instants import MICROSECONDS, instant
 from superbizagent.adapters.log_projection.messages import message_of
 from superbizagent.adapters.log_projection.projection import Room
 from superbizagent.adapters.log_projection.shapes import ALARM_STEMS
-from superbizagent.adapters.log_projection.text_filter import TextFilter, unhidden
+from superbizagent.adapters.log_projection.text_filter import TextFilter, hidden_notes, may_be_secret, unhidden
 
 __all__ = [
     "ALARM_STEMS",
@@ -25,8 +25,10 @@ __all__ = [
     "Totals",
     "Unread",
     "compose",
+    "hidden_notes",
     "instant_of",
     "iso",
+    "may_be_secret",
     "message_of",
     "micros_of",
     "unhidden",

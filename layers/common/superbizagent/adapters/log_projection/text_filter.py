@@ -39,6 +39,21 @@ class TextFilter:
         return all(wanted in shown for wanted in self._contains) and not any(map(shown.__contains__, unwanted))
 
 
+def may_be_secret(text: str, redact: Callable[[str], str]) -> bool:
+    """Whether `text` would be hidden where a secret is expected. It depends on nothing that is in a log."""
+    return redact(named := f"token: {text}") != named
+
+
+def hidden_notes(texts: Sequence[str], redact: Callable[[str], str]) -> tuple[str, ...]:
+    """What to say of a search for `texts`: that one is not found proves nothing about what is hidden.
+
+    By the texts alone: said only where one was found in a secret, it would tell that a guess is right.
+    """
+    if not any(may_be_secret(text, redact) for text in texts):
+        return ()
+    return ("secrets were hidden before the search: a text that stands only inside one is not found",)
+
+
 def unhidden(text: str) -> list[str]:
     """What of a text to look for stands in the record itself: all but the placeholders in it."""
     return [part for part in _PLACEHOLDER.split(text) if part.strip()]
