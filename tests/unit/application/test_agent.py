@@ -80,6 +80,8 @@ async def test_an_investigation_ends_in_a_diagnosis() -> None:
     system = first.messages[0].content
     assert "\nNow: 2026-11-30T15:04:05Z\n" in system
     assert "\n## Log sources\n<<<data-" in system
+    # P126: what a time without a zone is taken for, and that the answer says so.
+    assert "assume UTC" in system
     assert "\n## Database\n<<<data-" in system
     (block,) = results(turns(run)[1])
     assert block.startswith("evidence_id: E1\ntool: query_logs\nstatus: READY\n<<<data-")
