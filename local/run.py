@@ -93,7 +93,13 @@ async def model(variables: Mapping[str, str], latency: float) -> AsyncIterator[M
 
 @contextlib.asynccontextmanager
 async def product(
-    parts: Parts, variables: Mapping[str, str], *, port: int = 0, websocket_port: int = 0, latency: float = 0.0
+    parts: Parts,
+    variables: Mapping[str, str],
+    *,
+    port: int = 0,
+    websocket_port: int = 0,
+    latency: float = 0.0,
+    processes: int = GatewayConfig.max_concurrency,
 ) -> AsyncIterator[Gateway]:
     """The running product: model, gateway with its functions and schedules, page."""
     async with model(variables, latency) as model_variables:
@@ -101,6 +107,7 @@ async def product(
             template=ROOT / "template.yaml",
             port=websocket_port,
             http_port=port,
+            max_concurrency=processes,
             environment={
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
@@ -120,7 +127,12 @@ async def serve(parts: Parts, options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     served = product(
-        parts, environment(), port=options.port, websocket_port=options.websocket_port, latency=options.latency
+        parts,
+        environment(),
+        port=options.port,
+        websocket_port=options.websocket_port,
+        latency=options.latency,
+        processes=options.processes,
     )
     async with served as gateway:
         say(f"open {gateway.http_url}/  (Ctrl-C stops)")
@@ -138,6 +150,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--websocket-port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--data", type=Path, default=ROOT / ".data", help="where the embedded parts keep their files")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds the scripted model takes for an answer")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=GatewayConfig.max_concurrency,
+        help="of one function at most: so many runs at once",
+    )
     parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s")
