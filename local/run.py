@@ -100,6 +100,7 @@ async def product(
     websocket_port: int = 0,
     latency: float = 0.0,
     processes: int = GatewayConfig.max_concurrency,
+    snapshots: bool = False,
 ) -> AsyncIterator[Gateway]:
     """The running product: model, gateway with its functions and schedules, page."""
     async with model(variables, latency) as model_variables:
@@ -108,6 +109,7 @@ async def product(
             port=websocket_port,
             http_port=port,
             max_concurrency=processes,
+            snapshots=snapshots,
             environment={
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
@@ -133,6 +135,7 @@ async def serve(parts: Parts, options: argparse.Namespace) -> None:
         websocket_port=options.websocket_port,
         latency=options.latency,
         processes=options.processes,
+        snapshots=options.snap_start,
     )
     async with served as gateway:
         say(f"open {gateway.http_url}/  (Ctrl-C stops)")
@@ -155,6 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=int,
         default=GatewayConfig.max_concurrency,
         help="of one function at most: so many runs at once",
+    )
+    parser.add_argument(
+        "--snap-start", action="store_true", help="fork processes from one that has imported its handler"
     )
     parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
