@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence lock clean
+.PHONY: run test lint spec build bench-evidence bench-load lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -40,6 +40,10 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.sql_guard
 	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
+
+# Many sockets and many runs at once, twenty minutes of them: make bench-load, make bench-load LOAD="--runs 500 --disturb 2"
+bench-load: dev
+	@$(DEV) -m bench.load $(LOAD)
 
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh

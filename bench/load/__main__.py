@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pool_size=options.pool_size,
         latency=options.latency,
         run_seconds=options.run_seconds,
+        snapshots=not options.cold_starts,
     )
     with running(stack_options) as stack:
         sampler = Sampler()
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=1200, help="no question is asked after these")
     add("--latency", type=float, default=2.0, help="seconds that the model takes for an answer")
     add("--run-seconds", type=int, default=240, help="limit of one run")
+    add("--cold-starts", action="store_true", help="every process imports its handler: 120 MB and a second of CPU each")
     add("--pool-size", type=int, default=2, help="database connections kept by a process")
     add("--ramp", type=float, default=1.5, help="seconds between the first questions of two clients")
     add("--disturb", type=float, metavar="SECONDS", help="drop a socket or kill a process every so often")

@@ -28,6 +28,7 @@ class StackOptions:
     pool_size: int
     latency: float
     run_seconds: int
+    snapshots: bool
 
     @property
     def database_connections(self) -> int:
@@ -90,7 +91,7 @@ def _model(latency: float) -> Iterator[str]:
 @contextlib.contextmanager
 def _product(options: StackOptions, folder: str, database_url: str, model_url: str) -> Iterator[tuple[str, Log]]:
     command = [sys.executable, "-m", "local.run", "--verbose", "--port", "0", "--data", folder]
-    command += ["--processes", str(options.processes)]
+    command += ["--processes", str(options.processes), *(["--snap-start"] if options.snapshots else [])]
     variables = {
         "DATABASE_URL": database_url,
         "DATABASE_POOL_SIZE": str(options.pool_size),
