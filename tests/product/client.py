@@ -59,5 +59,5 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def client(websocket_url: str) -> AsyncIterator[Client]:
-    async with connect(websocket_url, max_size=None) as socket:
+    async with connect(websocket_url, max_size=None, open_timeout=WAIT) as socket:
         yield Client(socket)
