@@ -11,6 +11,7 @@ run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
+# In random order, another one each time: make test PYTEST=--randomly-seed=7 repeats the one whose seed was printed.
 test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
