@@ -134,7 +134,6 @@ async def world_on(database_url: str, folder: Path, patch: pytest.MonkeyPatch) -
             "AWS_DEFAULT_REGION": "us-east-1",
         }.items():
             patch.setenv(name, value)
-        patch.delenv("DEVELOPMENT_PRINCIPAL", raising=False)
         with contextlib.closing(Database(database_url)) as database:
             world = World(_handlers(), database, client, model)
             client.answer, model.answer = world.answer_as_api, world.answer_as_model

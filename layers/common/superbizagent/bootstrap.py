@@ -11,7 +11,14 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters.store import (
+    Database,
+    SqlCancelRequests,
+    SqlConnections,
+    SqlHistory,
+    SqlRunStore,
+    Timeouts,
+)
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.chat import ChatLimits, ChatUseCase
@@ -20,9 +27,10 @@ from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
+from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import MessageEvent
+from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
@@ -31,8 +39,8 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RunSettings,
+    SignInSettings,
     environment,
     read,
 )
@@ -40,6 +48,7 @@ from superbizagent.settings import (
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
 
@@ -54,14 +63,19 @@ class Services:
 
     @cached_property
     def database(self) -> Database:
+        return self.open_database()
+
+    def open_database(self, timeouts: Timeouts | None = None) -> Database:
+        """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
         if self._database_url is not None:
-            return Database(self._database_url)
+            return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
         ca_file = settings.database_ca_file
         return Database(
             settings.database_url,
             ca_file=str(ca_file) if ca_file is not None else None,
             pool_size=settings.database_pool_size,
+            timeouts=timeouts,
         )
 
     @cached_property
@@ -93,6 +107,12 @@ class Services:
             limits=_limits(settings),
         )
 
+    def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
+        """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
+        from superbizagent.adapters.cloudformation import put_answer
+
+        return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
+
     @cached_property
     def channel(self) -> Channel:
         from superbizagent.adapters.connection_api import ConnectionApi
@@ -105,9 +125,23 @@ class Services:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
         return await answer(event, expected, serve, self.channel, self.connections)
 
-    def principal_of(self, authorized: str | None) -> str | None:
-        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
-        return authorized or read(PrincipalSettings).development_principal
+    async def principal_of(self, handshake: AuthorizerEvent) -> str:
+        """Whose token the handshake brings; raises SignInError, and ConfigurationError."""
+        return await self._access_tokens.principal(handshake.token)
+
+    @cached_property
+    def _access_tokens(self) -> "AccessTokens":
+        from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
+
+        settings = read(SignInSettings)
+        rules = TokenRules(
+            issuer=settings.auth_issuer,
+            audience=frozenset(settings.auth_audience),
+            algorithms=frozenset(settings.auth_algorithms),
+            clock_skew=settings.auth_clock_skew_seconds,
+        )
+        issuer = Issuer(settings.auth_issuer, settings.auth_jwks_url)
+        return AccessTokens(rules, SigningKeys(issuer.keys, self.clock))
 
     @cached_property
     def _runs(self) -> SqlRunStore:

@@ -112,7 +112,7 @@ class Database:
                 raise
             except (SQLAlchemyError, ValueError) as error:
                 if attempt == ATTEMPTS or not _transient(error) or time.monotonic() > give_up:
-                    raise StoreError(_description(error)) from error
+                    raise StoreError(description(error)) from error
             # Two units that collided must not do so again in step.
             time.sleep(FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
         raise AssertionError
@@ -184,7 +184,7 @@ def _mysql_code(error: DBAPIError) -> int | None:
     return arguments[0] if arguments and isinstance(arguments[0], int) else None
 
 
-def _description(error: Exception) -> str:
+def description(error: Exception) -> str:
     """Class and code only: the server's text may quote values."""
     if not isinstance(error, DBAPIError):
         return type(error).__name__
