@@ -5,12 +5,13 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence lock clean
+.PHONY: run test lint spec build bench-evidence faults lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
+# In random order, another one each time: make test PYTEST=--randomly-seed=7 repeats the one whose seed was printed.
 test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
@@ -40,6 +41,10 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.sql_guard
 	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
+
+# The same seed sends the same frames: make faults SEED=7
+faults: dev ## what goes wrong, on purpose: a hundred thousand frames that no client of ours would send
+	@$(DEV) -m tests.faults.garbage --frames $(or $(FRAMES),100000) --seed $(or $(SEED),1)
 
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
