@@ -5,12 +5,13 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence bench-load lock clean
+.PHONY: run test lint spec build bench-evidence bench-load faults lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
+# In random order, another one each time: make test PYTEST=--randomly-seed=7 repeats the one whose seed was printed.
 test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
@@ -44,6 +45,10 @@ bench-evidence: dev
 # Many sockets and many runs at once, twenty minutes of them: make bench-load, make bench-load LOAD="--runs 500 --disturb 2"
 bench-load: dev
 	@$(DEV) -m bench.load $(LOAD)
+
+# The same seed sends the same frames: make faults SEED=7
+faults: dev ## what goes wrong, on purpose: a hundred thousand frames that no client of ours would send
+	@$(DEV) -m tests.faults.garbage --frames $(or $(FRAMES),100000) --seed $(or $(SEED),1)
 
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh

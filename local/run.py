@@ -33,7 +33,7 @@ PRINCIPAL = "local"
 # and what evidence files refer to.
 HANDED_ON = frozenset(
     {name.upper() for settings in (RunSettings, KnowledgeSettings, SignInSettings) for name in settings.model_fields}
-    | {"BUSINESS_DATABASE_URL"}
+    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL"}
 )
 
 

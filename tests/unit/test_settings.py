@@ -24,7 +24,7 @@ REQUIRED: list[tuple[type[Any], str, dict[str, str]]] = [
     (ChannelSettings, "CONNECTIONS_ENDPOINT", {}),
     (ModelSettings, "OPENAI_API_KEY", {"OPENAI_MODEL": "canary"}),
     (ModelSettings, "OPENAI_MODEL", {"OPENAI_API_KEY": "sk-canary"}),
-    (EvidenceSettings, "EVIDENCE_FILE", {}),
+    (EvidenceSettings, "EVIDENCE_FILE", {"BUSINESS_DATABASE_CA_FILE": "/canary"}),
     (SignInSettings, "AUTH_ISSUER", {"AUTH_AUDIENCE": "canary"}),
     (SignInSettings, "AUTH_AUDIENCE", {"AUTH_ISSUER": "https://canary"}),
 ]

@@ -7,11 +7,15 @@ model SDK, the SQL parser or boto3.
 import asyncio
 import hashlib
 import importlib
+import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from superbizagent.adapters import worker_thread
 from superbizagent.adapters.store import (
     Database,
     SqlCancelRequests,
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
     from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _IMPORTED_BY_A_RUN = (
     "boto3",
@@ -131,6 +137,11 @@ class Services:
 
         return ConnectionApi(read(ChannelSettings).connections_endpoint)
 
+    def quiet(self, within: float) -> bool:
+        """Whether the database has nothing left to do, after waiting up to `within` seconds."""
+        database: Database | None = vars(self).get("database")
+        return database is None or database.quiet(within)
+
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
     ) -> Served | None:
@@ -179,7 +190,9 @@ class Services:
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database, self._redact),
+            database=_business_database(
+                evidence.database, read(EvidenceSettings).business_database_ca_file, self._redact
+            ),
         )
 
     @cached_property
@@ -239,12 +252,14 @@ def redactor(database: Database) -> Redactor:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -259,19 +274,22 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
+def _business_database(
+    entry: "DatabaseEntry | None", ca_file: Path | None, redact: Redactor
+) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
     tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, redact=redact)
+    return read_only_database(entry.url, tables, ca_file=ca_file, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:
@@ -316,5 +334,34 @@ def _runner() -> asyncio.Runner:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
-    return _runner().run(work)
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process.
+
+    What was told to stop and doesn't would wake in the middle of a later event: with it the process ends,
+    by SystemExit, and the platform makes a new one for the next event.
+    """
+    try:
+        return _runner().run(work)
+    finally:
+        if not _quiet(0.0) and not _quiet(read(RunSettings).terminal_reserve_seconds):
+            _log.critical("work went on after its event; the process ends")
+            raise SystemExit(1)
+
+
+def _quiet(within: float) -> bool:
+    """Whether nothing is at work any more; what is left is told to stop and given `within` seconds."""
+    end = time.monotonic() + within
+
+    def left() -> float:
+        return max(end - time.monotonic(), 0.0)
+
+    tasks = _runner().run(_stopped(left()))
+    threads = worker_thread.quiet(left())
+    return services().quiet(left()) and threads and tasks
+
+
+async def _stopped(within: float) -> bool:
+    """Whether every other task has ended, after it was cancelled."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=within))[1]

@@ -70,9 +70,14 @@ class ModelSettings(_Settings):
 
 
 class EvidenceSettings(_Settings):
-    """`evidence_file` is the TOML file that names log sources and the business database."""
+    """`evidence_file` is the TOML file that names log sources and the business database.
+
+    `business_database_ca_file` is the authority that signed that database's key. Without it another machine
+    still has to encrypt, but not to prove who it is.
+    """
 
     evidence_file: Path
+    business_database_ca_file: Path | None = None
 
 
 class KnowledgeSettings(_Settings):
