@@ -41,6 +41,13 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
 
+# Every boundary of a run with every fault, on real processes and a real database; see docs/faults.md.
+# make faults FAULTS="--seed 7 --only kill --lanes 4"
+.PHONY: faults
+faults: dev
+	@$(DEV) -m tests.system_packages
+	@PYTHONPATH=layers/common:. $(DEV) -m tests.faults $(FAULTS)
+
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
 
