@@ -325,6 +325,14 @@ async def test_an_outcome_is_told_again_until_it_has_arrived(
     assert [frame["seq"] for frame in channel.arrived] == list(range(1, len(types) + 2))
 
 
+@pytest.mark.spec("WIRE-2")
+async def test_each_frame_of_an_outcome_is_posted_once_however_late_it_is() -> None:
+    """A process that was stopped in between finds its time used up."""
+    channel = FakeChannel(seconds=0.02)
+    await _told(channel, _of(SUCCESS, statuses=0), Patience(outcome=0.01))
+    assert _types(channel.arrived) == ["started", "content", "done"]
+
+
 async def test_history_waits_no_longer_than_an_outcome() -> None:
     channel = FakeChannel(seconds=0.02)
     entries = [SessionSummary("s1", "why?", 2, NOW, NOW)]

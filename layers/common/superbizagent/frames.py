@@ -41,8 +41,8 @@ class Patience:
     """Seconds that a run may lose to a connection API that is slow or dark.
 
     `statuses`: all statuses of a run together; then the rest is held back until its outcome. The post under way
-    is waited for, so a post's own limit comes on top. `outcome`: for the frames that tell how it ended, which are
-    posted again while this lasts, after pauses from `pause` up.
+    is waited for, so a post's own limit comes on top. `outcome`: for the frames that tell how it ended. Each is posted
+    at least once, and again while this lasts, after pauses from `pause` up.
     """
 
     statuses: float = 6.0
@@ -91,7 +91,8 @@ class Socket:
                 for frame in frames:
                     await self.post(frame)
         except TimeoutError:
-            _undelivered("frames not delivered", _too_slow(self.patience), connection_id=self.connection_id)
+            too_slow = ChannelUnavailable(f"not within {self.patience.outcome:g} seconds")
+            _undelivered("frames not delivered", too_slow, connection_id=self.connection_id)
         except (ChannelError, ConfigurationError) as error:
             _undelivered("frames not delivered", error, connection_id=self.connection_id)
 
@@ -109,6 +110,7 @@ class RunFrames:
         self._head: dict[str, Any] = {"request_id": request_id}
         self._sent = 0
         self._waited = 0.0
+        self._give_up = 0.0
         self._unconfirmed: Frame | None = None
         self._posting: asyncio.Future[None] | None = None
 
@@ -169,14 +171,12 @@ class RunFrames:
                 await self._tell(CancelledFrame)
 
     async def _assured(self, telling: Awaitable[None]) -> None:
-        """The outcome is worth more than one try, within its time; the database has it all the same."""
-        patience = self._socket.patience
+        """The outcome is worth more than one try; the database has it all the same."""
+        self._give_up = asyncio.get_running_loop().time() + self._socket.patience.outcome
         try:
-            async with asyncio.timeout(patience.outcome):
-                await telling
-        except TimeoutError:
-            _undelivered("outcome not delivered", _too_slow(patience), run_id=self._head["run_id"])
-        except ClientGone as error:
+            await telling
+        except Exception as error:
+            # A defect too: what it raises must not be told in the place of the stored outcome.
             _undelivered("outcome not delivered", error, run_id=self._head["run_id"])
 
     async def _tell(self, frame: type[Frame], **fields: Any) -> None:
@@ -194,7 +194,8 @@ class RunFrames:
             except ClientGone:
                 raise
             except Exception as error:
-                # A defect too: what it raises must not be told in the place of the stored outcome.
+                if asyncio.get_running_loop().time() + pause > self._give_up:
+                    raise
                 _undelivered("frame held back", error, run_id=self._head["run_id"])
                 await asyncio.sleep(pause)
                 pause *= 2
@@ -238,10 +239,6 @@ class RunFrames:
         if self._posting is not None:
             await asyncio.wait([self._posting])
             self._posting = None
-
-
-def _too_slow(patience: Patience) -> ChannelUnavailable:
-    return ChannelUnavailable(f"not within {patience.outcome:g} seconds")
 
 
 def _undelivered(event: str, error: Exception, **ids: str) -> None:

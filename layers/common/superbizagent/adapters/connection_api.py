@@ -14,8 +14,8 @@ from superbizagent.errors import ChannelUnavailable, ClientGone, ConfigurationEr
 if TYPE_CHECKING:
     from mypy_boto3_apigatewaymanagementapi import ApiGatewayManagementApiClient
 
-CONNECT_SECONDS = 1.5
-READ_SECONDS = 2.5
+CONNECT_SECONDS = 1.0
+READ_SECONDS = 1.7
 ATTEMPTS = 2
 PAUSE_SECONDS = 0.3
 POST_SECONDS = 4.0
