@@ -31,7 +31,7 @@ async def run(options: argparse.Namespace) -> list[Verdict]:
                 print(f"seed {options.seed}: {len(chosen)} of {len(cases)} cases in {len(lanes)} lanes", flush=True)
                 async for verdict in judged(lanes, chosen, options.seed):
                     verdicts.append(verdict)
-                    print(verdict.line, flush=True)
+                    print("\n    ".join((verdict.line, *verdict.log)), flush=True)
     return verdicts
 
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = [verdict for verdict in verdicts if verdict.problems]
     print(f"\n{summary(verdicts)}\n")
     for verdict in failed:
-        print(verdict.line)
+        print("\n    ".join((verdict.line, *verdict.log)))
     print(f"{len(verdicts) - len(failed)} of {len(verdicts)} hold, in {time.monotonic() - started:.0f} s")
     return 1 if failed else 0
 

@@ -5,11 +5,13 @@ Lanes share nothing but the database server, so that what a case leaves behind i
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 from pymysql.cursors import DictCursor
@@ -65,10 +67,15 @@ class Lane:
     sql: "RawSql"
     user: str
     reader: str
+    log: "Log"
 
     @property
     def chat_children(self) -> list[ChildInfo]:
         return [child for child in self.gateway.children if child.function == "ChatFunction"]
+
+    def said(self, run_id: str) -> tuple[str, ...]:
+        """What functions logged of a run."""
+        return tuple(line for line in self.log if run_id in line)
 
     async def quiet(self) -> None:
         """Until no function is at work any more."""
@@ -83,6 +90,32 @@ async def eventually(condition: Callable[[], bool], within: float = WAIT) -> Non
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+class Log(logging.Handler):
+    """The last lines that functions wrote; of all lanes, for they have one logger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque(maxlen=2_000)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[Self]:
+        logger = logging.getLogger("local.gateway.output")
+        level = logger.level
+        logger.addHandler(self)
+        logger.setLevel(logging.INFO)
+        try:
+            yield self
+        finally:
+            logger.removeHandler(self)
+            logger.setLevel(level)
 
 
 class RawSql:
@@ -144,6 +177,7 @@ async def lane(server: DatabaseServer, shop_url: str, demo: Path, limits: Mappin
     """`limits`: variables of the run that are not to be as short as they are here."""
     async with contextlib.AsyncExitStack() as stack:
         boundaries = Boundaries()
+        log = stack.enter_context(Log().listening())
         await stack.enter_async_context(boundaries.serving())
         model = await stack.enter_async_context(ScriptedModelServer.start(latency=0.02))
         # The database cuts idle connections itself.
@@ -165,7 +199,7 @@ async def lane(server: DatabaseServer, shop_url: str, demo: Path, limits: Mappin
         proxies.channel.target = _address(gateway.http_url)
         sql = RawSql(server, name)
         users = (make_url(url).username or "", make_url(reader).username or "")
-        yield Lane(gateway, model, boundaries, proxies, sql, *users)
+        yield Lane(gateway, model, boundaries, proxies, sql, *users, log=log)
 
 
 def _config(

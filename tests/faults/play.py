@@ -117,6 +117,7 @@ class Plan:
     silent: bool = False
     """Nobody is left to tell the outcome, or nobody to be told."""
     cancels: bool = False
+    drips: bool = False
     answered: bool = False
     """Whatever the trouble is, it costs the run no more than time it has: the outcome is an answer."""
 
@@ -215,11 +216,14 @@ async def _swept_at_last(lane: Lane, session_id: str) -> bool:
 
 
 async def _history(lane: Lane, session_id: str) -> list[Frame]:
-    """What a page that was loaded anew gets to see."""
+    """What a page that was loaded anew gets to see; it asks again when the gateway had no time for it."""
     async with browser(lane) as page:
-        await page.socket.send(json.dumps({"action": "history", "sessionId": session_id}))
-        await eventually(lambda: bool(page.frames) and page.frames[-1].get("kind") in (None, "end"))
-        return page.frames
+        while True:
+            page.frames.clear()
+            await page.socket.send(json.dumps({"action": "history", "sessionId": session_id}))
+            await eventually(lambda: bool(page.frames) and page.frames[-1].get("kind") in (None, "end"))
+            if "type" in page.frames[-1]:
+                return page.frames
 
 
 async def _left_in_database(lane: Lane) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -58,9 +58,11 @@ class Proxy:
         self.reset_all()
 
     def settle(self) -> None:
-        """The peer is as it was."""
+        """The peer is as it was; conversations in its place end."""
         self._answers_before_reset = None
-        self._instead = None
+        if self._instead is not None:
+            self._instead = None
+            self.reset_all()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -30,6 +30,8 @@ class Verdict:
     client: str
     row: str
     seconds: float
+    log: tuple[str, ...] = ()
+    """What the functions logged of the run, where something did not hold."""
 
     @property
     def line(self) -> str:
@@ -88,7 +90,8 @@ async def _judged(lane: Lane, case: AnyCase, seed: int) -> Verdict:
         problem = f"{type(error).__name__} {error}"
         return Verdict(case, (problem,), "-", "-", time.monotonic() - started)
     found = problems(seen) if seen.reached else ["the run never came there"]
-    return Verdict(case, tuple(found), _told(seen), _stored(seen), time.monotonic() - started)
+    log = lane.said(seen.rows[0]["run_id"]) if found and seen.rows else ()
+    return Verdict(case, tuple(found), _told(seen), _stored(seen), time.monotonic() - started, log)
 
 
 def _plan(case: AnyCase) -> Plan:
