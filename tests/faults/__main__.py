@@ -22,21 +22,28 @@ async def run(options: argparse.Namespace) -> list[Verdict]:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         demo = Path(folder)
         make_demo(demo)
-        for limits, listed in ((FOR_PEERS, _peers), ({}, recording)):
-            async with stage(demo, options.lanes, **limits) as lanes:
-                cases = await listed(lanes[0])
-                chosen = [case for case in cases if options.only in str(case)]
-                random.Random(options.seed).shuffle(chosen)  # noqa: S311 - a choice of tests
-                chosen = chosen[: options.size or None]
-                print(f"seed {options.seed}: {len(chosen)} of {len(cases)} cases in {len(lanes)} lanes", flush=True)
-                async for verdict in judged(lanes, chosen, options.seed):
-                    verdicts.append(verdict)
-                    print("\n    ".join((verdict.line, *verdict.log)), flush=True)
+        peers = _chosen(peer_cases(), options)
+        if peers:
+            async with stage(demo, options.lanes, **FOR_PEERS) as lanes:
+                verdicts += await _played(lanes, peers, options.seed)
+        async with stage(demo, options.lanes) as lanes:
+            verdicts += await _played(lanes, _chosen(await recording(lanes[0]), options), options.seed)
     return verdicts
 
 
-async def _peers(_: Lane) -> Sequence[AnyCase]:
-    return peer_cases()
+def _chosen(cases: Sequence[AnyCase], options: argparse.Namespace) -> list[AnyCase]:
+    chosen = [case for case in cases if options.only in str(case)]
+    random.Random(options.seed).shuffle(chosen)  # noqa: S311 - a choice of tests
+    return chosen[: options.size or None]
+
+
+async def _played(lanes: Sequence[Lane], cases: Sequence[AnyCase], seed: int) -> list[Verdict]:
+    print(f"seed {seed}: {len(cases)} cases in {len(lanes)} lanes", flush=True)
+    verdicts = []
+    async for verdict in judged(lanes, cases, seed):
+        verdicts.append(verdict)
+        print("\n    ".join((verdict.line, *verdict.log)), flush=True)
+    return verdicts
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:

@@ -9,10 +9,9 @@ import signal
 
 from local.run import ROOT
 from tests.faults.cases import ERRORS, Case, Fault
-from tests.faults.lane import PEER_IDLE, RESERVE_SECONDS, RUN_SECONDS, WAIT, eventually
+from tests.faults.lane import PEER_IDLE, WAIT, eventually
 from tests.faults.play import Act, Plan, Scene, Stack, browser
 
-PAST_THE_LIMIT = RUN_SECONDS + RESERVE_SECONDS + 0.5
 LONGER_THAN_PEERS_WAIT = PEER_IDLE + 0.6
 CANCEL_SEEN = 1.5
 """Seconds within which a run that can be cancelled has let go of the call it was held in."""
@@ -46,7 +45,7 @@ async def _gone(scene: Scene, _: Stack) -> None:
 
 
 async def _delay(scene: Scene, _: Stack) -> None:
-    scene.hold.release({"sleep": PAST_THE_LIMIT})
+    scene.hold.release({"sleep": scene.lane.past_the_limit})
 
 
 async def _reset(scene: Scene, _: Stack) -> None:
@@ -77,7 +76,7 @@ async def _sweep(scene: Scene, _: Stack) -> None:
     await _still_running(scene)
     os.kill(scene.pid, signal.SIGSTOP)
     try:
-        await asyncio.sleep(PAST_THE_LIMIT)
+        await asyncio.sleep(scene.lane.past_the_limit)
         await scene.lane.sweep()
         scene.swept = bool(
             await scene.lane.sql.rows(

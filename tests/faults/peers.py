@@ -14,7 +14,7 @@ from tests.faults.proxy import Converse, reset
 from tests.http_stub import read_request
 
 DRIP_SECONDS = 0.1
-FOR_PEERS = {"RUN_SECONDS": "30", "MODEL_CALL_SECONDS": "3"}
+FOR_PEERS = {"RUN_SECONDS": "16", "MODEL_CALL_SECONDS": "3"}
 """A run as long as this ends by itself, whatever its peers do: what they cost is bounded by other limits."""
 
 When = Literal["always", "until the outcome", "from the third"]
