@@ -108,7 +108,9 @@ class Log(logging.Handler):
     @contextlib.contextmanager
     def listening(self) -> Iterator[Self]:
         logger = logging.getLogger("local.gateway.output")
-        level = logger.level
+        level, propagate = logger.level, logger.propagate
+        # Heard here is not yet shown: that is for who asked for it.
+        logger.propagate = propagate and logger.isEnabledFor(logging.INFO)
         logger.addHandler(self)
         logger.setLevel(logging.INFO)
         try:
@@ -116,6 +118,7 @@ class Log(logging.Handler):
         finally:
             logger.removeHandler(self)
             logger.setLevel(level)
+            logger.propagate = propagate
 
 
 class RawSql:
