@@ -132,7 +132,6 @@ async def world(
             "AWS_DEFAULT_REGION": "us-east-1",
         }.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.delenv("DEVELOPMENT_PRINCIPAL", raising=False)
         database = Database(sqlite_database)
         world = World(handlers, database, client, model)
         client.answer, model.answer = world.answer_as_api, world.answer_as_model
@@ -192,14 +191,30 @@ async def test_nobody_connects_without_a_principal(world: World) -> None:
     assert world.rows("SELECT * FROM ws_connection") == []
 
 
-async def test_on_one_machine_everybody_is_the_development_principal(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.spec("SEC-5")
+async def test_no_variable_makes_a_principal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DEVELOPMENT_PRINCIPAL", "PRINCIPAL", "AUTH_PRINCIPAL"):
+        monkeypatch.setenv(name, "local")
+    assert await world.invoke("connect", event("connect_unauthenticated")) == {"statusCode": 401}
+    assert world.rows("SELECT * FROM ws_connection") == []
+
+
+@pytest.mark.parametrize(
+    ("offered", "selected"),
+    [
+        (["superbizagent, bearer.a.b.c"], "superbizagent"),
+        (["bearer.a.b.c", "superbizagent"], "superbizagent"),
+        (["other"], None),
+        (["bearer.a.b.c"], None),
+    ],
+)
+async def test_the_handshake_selects_our_subprotocol_and_never_the_token(
+    world: World, offered: list[str], selected: str | None
 ) -> None:
-    monkeypatch.setenv("DEVELOPMENT_PRINCIPAL", "local")
-    assert await world.invoke("connect", event("connect_unauthenticated")) == OK
-    assert await world.invoke("connect", event("connect", "other=")) == OK
-    principals = world.rows("SELECT principal FROM ws_connection ORDER BY principal")
-    assert principals == [{"principal": "alice"}, {"principal": "local"}]
+    connecting = event("connect")
+    connecting["multiValueHeaders"]["sec-websocket-protocol"] = offered
+    answer = await world.invoke("connect", connecting)
+    assert answer == OK if selected is None else OK | {"headers": {"Sec-WebSocket-Protocol": selected}}
 
 
 async def test_connecting_and_disconnecting_may_be_delivered_twice(world: World) -> None:

@@ -6,12 +6,22 @@ model SDK, the SQL parser or boto3.
 
 import asyncio
 import hashlib
+import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters import worker_thread
+from superbizagent.adapters.store import (
+    Database,
+    SqlCancelRequests,
+    SqlConnections,
+    SqlHistory,
+    SqlRunStore,
+    Timeouts,
+)
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.chat import ChatLimits, ChatUseCase
@@ -20,9 +30,10 @@ from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
+from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import MessageEvent
+from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
@@ -31,8 +42,8 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RunSettings,
+    SignInSettings,
     environment,
     read,
 )
@@ -40,8 +51,11 @@ from superbizagent.settings import (
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Services:
@@ -54,14 +68,19 @@ class Services:
 
     @cached_property
     def database(self) -> Database:
+        return self.open_database()
+
+    def open_database(self, timeouts: Timeouts | None = None) -> Database:
+        """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
         if self._database_url is not None:
-            return Database(self._database_url)
+            return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
         ca_file = settings.database_ca_file
         return Database(
             settings.database_url,
             ca_file=str(ca_file) if ca_file is not None else None,
             pool_size=settings.database_pool_size,
+            timeouts=timeouts,
         )
 
     @cached_property
@@ -93,11 +112,22 @@ class Services:
             limits=_limits(settings),
         )
 
+    def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
+        """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
+        from superbizagent.adapters.cloudformation import put_answer
+
+        return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
+
     @cached_property
     def channel(self) -> Channel:
         from superbizagent.adapters.connection_api import ConnectionApi
 
         return ConnectionApi(read(ChannelSettings).connections_endpoint)
+
+    def quiet(self, within: float) -> bool:
+        """Whether the database has nothing left to do, after waiting up to `within` seconds."""
+        database: Database | None = vars(self).get("database")
+        return database is None or database.quiet(within)
 
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
@@ -105,9 +135,23 @@ class Services:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
         return await answer(event, expected, serve, self.channel, self.connections)
 
-    def principal_of(self, authorized: str | None) -> str | None:
-        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
-        return authorized or read(PrincipalSettings).development_principal
+    async def principal_of(self, handshake: AuthorizerEvent) -> str:
+        """Whose token the handshake brings; raises SignInError, and ConfigurationError."""
+        return await self._access_tokens.principal(handshake.token)
+
+    @cached_property
+    def _access_tokens(self) -> "AccessTokens":
+        from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
+
+        settings = read(SignInSettings)
+        rules = TokenRules(
+            issuer=settings.auth_issuer,
+            audience=frozenset(settings.auth_audience),
+            algorithms=frozenset(settings.auth_algorithms),
+            clock_skew=settings.auth_clock_skew_seconds,
+        )
+        issuer = Issuer(settings.auth_issuer, settings.auth_jwks_url)
+        return AccessTokens(rules, SigningKeys(issuer.keys, self.clock))
 
     @cached_property
     def _runs(self) -> SqlRunStore:
@@ -269,5 +313,34 @@ def _runner() -> asyncio.Runner:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
-    return _runner().run(work)
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process.
+
+    What was told to stop and doesn't would wake in the middle of a later event: with it the process ends,
+    by SystemExit, and the platform makes a new one for the next event.
+    """
+    try:
+        return _runner().run(work)
+    finally:
+        if not _quiet(0.0) and not _quiet(read(RunSettings).terminal_reserve_seconds):
+            _log.critical("work went on after its event; the process ends")
+            raise SystemExit(1)
+
+
+def _quiet(within: float) -> bool:
+    """Whether nothing is at work any more; what is left is told to stop and given `within` seconds."""
+    end = time.monotonic() + within
+
+    def left() -> float:
+        return max(end - time.monotonic(), 0.0)
+
+    tasks = _runner().run(_stopped(left()))
+    threads = worker_thread.quiet(left())
+    return services().quiet(left()) and threads and tasks
+
+
+async def _stopped(within: float) -> bool:
+    """Whether every other task has ended, after it was cancelled."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=within))[1]
