@@ -17,8 +17,6 @@ PUBLISHED = frozenset({"SUCCESS", "FALLBACK"})
 NOT_STORED = "RUN_PERSISTENCE_FAILED"
 """Says that nobody knows whether the outcome was stored; no content goes with it, and history has the truth."""
 INJECTED = "injected"
-DRIPPED_ON = "connection-api"
-"""A thread that reads a drip can't be called back: it ends when its peer does, and posts nothing any more."""
 TOOLS = frozenset({"model", "logs", "database", "knowledge"})
 
 Problems = Iterator[str]
@@ -140,11 +138,7 @@ def no_vendor_text(seen: Seen) -> Problems:
 def nothing_is_left(seen: Seen) -> Problems:
     """CANCEL-4: no task, busy thread, statement, lock or transaction outlives the run."""
     for facts in seen.left:
-        if facts["tasks"]:
-            yield f"tasks left: {facts['tasks']}"
-        threads = [name for name in facts["threads"] if not (seen.plan.drips and name == DRIPPED_ON)]
-        if threads:
-            yield f"threads left: {threads}"
+        yield from (f"{kind} left: {left}" for kind, left in facts.items() if left)
     if seen.processes:
         yield f"statements or connections left: {seen.processes}"
     if seen.transactions:

@@ -217,11 +217,11 @@ def _config(
     return GatewayConfig(
         template=ROOT / "template.yaml",
         schedules=False,
+        principal="local",
         environment={
             **limits,
             "DATABASE_URL": url,
             "EVIDENCE_FILE": str(evidence),
-            "DEVELOPMENT_PRINCIPAL": "local",
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": f"http://{host}:{port}/v1",
             "OPENAI_MODEL": MODEL,

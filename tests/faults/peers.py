@@ -149,7 +149,6 @@ def plan_of(case: PeerCase) -> Plan:
         case.question,
         _START,
         start,
-        drips="drip" in case.behaviour,
         answered=case.peer == "channel" and not gone,
         silent=gone or (case.peer == "channel" and case.when == "always"),
         cancels=gone,

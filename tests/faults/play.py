@@ -117,7 +117,6 @@ class Plan:
     silent: bool = False
     """Nobody is left to tell the outcome, or nobody to be told."""
     cancels: bool = False
-    drips: bool = False
     answered: bool = False
     """Whatever the trouble is, it costs the run no more than time it has: the outcome is an answer."""
 

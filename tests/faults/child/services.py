@@ -95,10 +95,7 @@ class AnnouncedServices(bootstrap.Services):
         await self._announcer.reach(
             "event", "before", connection_id=event.connection_id, gateway_request_id=event.gateway_request_id
         )
-        try:
-            return await super().answer(event, expected, serve)
-        finally:
-            await self._announcer.reach("event", "after", **await _left_running())
+        return await super().answer(event, expected, serve)
 
     @cached_property
     def _runs(self) -> Any:
@@ -184,3 +181,25 @@ def install() -> None:
     announcer = Announcer(os.environ[ADDRESS])  # noqa: TID251 - the harness's own variable
     services: Any = cache(lambda: AnnouncedServices(announcer))
     bootstrap.services = services
+    bootstrap.run = _reporting(bootstrap.run, announcer)
+
+
+def _reporting(run: Callable[[Any], Any], announcer: Announcer) -> Any:
+    """Tells what is left once the handler's work has ended and been tidied up after."""
+
+    def reported(work: Any) -> Any:
+        left: Mapping[str, list[str]] | None = None
+        try:
+            return run(work)
+        except SystemExit:
+            # What would not stop ends with its process.
+            left = {"tasks": [], "threads": []}
+            raise
+        finally:
+            bootstrap._runner().run(_report(announcer, left))
+
+    return reported
+
+
+async def _report(announcer: Announcer, left: Mapping[str, list[str]] | None) -> None:
+    await announcer.reach("event", "after", **(await _left_running() if left is None else left))
