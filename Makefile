@@ -46,9 +46,13 @@ bench-evidence: dev
 bench-load: dev
 	@$(DEV) -m bench.load $(LOAD)
 
-# The same seed sends the same frames: make faults SEED=7
-faults: dev ## what goes wrong, on purpose: a hundred thousand frames that no client of ours would send
-	@$(DEV) -m tests.faults.garbage --frames $(or $(FRAMES),100000) --seed $(or $(SEED),1)
+# What goes wrong, on purpose: every boundary of a run with every fault, on real processes and a real database, then a
+# hundred thousand frames that no client of ours would send; see docs/faults.md.
+# make faults FAULTS="--seed 7 --only kill --lanes 4" GARBAGE="--seed 7 --frames 5000"
+faults: dev
+	@$(DEV) -m tests.system_packages
+	@$(DEV) -m tests.faults $(FAULTS)
+	@$(DEV) -m tests.faults.garbage --frames 100000 $(GARBAGE)
 
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh

@@ -98,11 +98,11 @@ class Services:
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
-        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+        return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
-        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+        return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
@@ -110,14 +110,14 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace)
 
     @cached_property
     def chat(self) -> ChatUseCase:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self._redact,
@@ -169,6 +169,14 @@ class Services:
     @cached_property
     def _runs(self) -> SqlRunStore:
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
+
+    @cached_property
+    def _connections(self) -> SqlConnections:
+        return SqlConnections(self.database)
+
+    @cached_property
+    def _cancel_requests(self) -> SqlCancelRequests:
+        return SqlCancelRequests(self.database)
 
     @cached_property
     def _overdue_grace(self) -> timedelta:
