@@ -6,6 +6,7 @@ model SDK, the SQL parser or boto3.
 
 import asyncio
 import hashlib
+import importlib
 import logging
 import time
 from collections.abc import Coroutine
@@ -58,6 +59,17 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+_IMPORTED_BY_A_RUN = (
+    "boto3",
+    "superbizagent.adapters.business_database",
+    "superbizagent.adapters.connection_api",
+    "superbizagent.adapters.evidence_file",
+    "superbizagent.adapters.knowledge",
+    "superbizagent.adapters.log_files",
+    "superbizagent.adapters.openai_model",
+    "superbizagent.adapters.redaction",
+)
+
 
 class Services:
     """The use cases of one process. `database_url` stands in for DATABASE_URL, for a command that was given one."""
@@ -86,11 +98,11 @@ class Services:
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
-        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+        return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
-        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+        return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
@@ -98,14 +110,14 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace)
 
     @cached_property
     def chat(self) -> ChatUseCase:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self._redact,
@@ -157,6 +169,14 @@ class Services:
     @cached_property
     def _runs(self) -> SqlRunStore:
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
+
+    @cached_property
+    def _connections(self) -> SqlConnections:
+        return SqlConnections(self.database)
+
+    @cached_property
+    def _cancel_requests(self) -> SqlCancelRequests:
+        return SqlCancelRequests(self.database)
 
     @cached_property
     def _overdue_grace(self) -> timedelta:
@@ -299,6 +319,15 @@ def _limits(settings: RunSettings) -> ChatLimits:
         # The rest of the reserve is for work that is slow to stop, and for the last frames.
         terminal_write=settings.terminal_reserve_seconds * 0.4,
     )
+
+
+def import_for_runs() -> None:
+    """Imports early what the first run would import: Lambda gives a starting process more CPU, and a snapshot keeps it.
+
+    Imports only. Settings are read and connections opened by the run that needs them.
+    """
+    for module in _IMPORTED_BY_A_RUN:
+        importlib.import_module(module)
 
 
 @cache
