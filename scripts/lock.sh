@@ -11,5 +11,7 @@ compile --group dev --upgrade --output-file requirements-dev.txt
 compile --group local --constraints requirements-dev.txt --output-file requirements-local.txt
 compile --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
 compile --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+# Constrained by what is shipped alone: SAM CLI, in the dev file, holds back what the newest mutmut needs.
+compile --group mutation --constraints layers/common/requirements.txt --output-file requirements-mutation.txt
 # The installer itself, for scripts/venv.sh.
 awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt
