@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence lock clean
+.PHONY: run test lint spec build bench-evidence mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -41,11 +41,16 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
 
+# Which small breaks of the core no test notices: make mutation, or make mutation MODULES="application.chat domain.run"
+mutation:
+	@scripts/venv.sh .venv/mutation requirements-mutation.txt
+	@.venv/mutation/bin/python scripts/mutation.py $(MODULES)
+
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
 
 clean:
-	rm -rf .venv .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mutation .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: dev
 dev:
