@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from superbizagent.application import cancellation
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, Lifecycle, ReleaseOutcome
 from superbizagent.errors import RunNotFound, SessionNotFound, StoreError, Unauthenticated
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import HANG, FakeModel, intent, text
@@ -34,6 +35,7 @@ async def test_only_the_owner_cancels_a_run() -> None:
             await cancels.cancel(run_id, principal)
     assert not stage.database.cancels
     await cancels.cancel(stage.row.new.run_id, "ada")
+    assert [row.requested_at for row in stage.database.cancels] == [FakeClock().now()]
 
     assert (await running).outcome is ReleaseOutcome.CANCELLED
     await cancels.cancel(stage.row.new.run_id, "ada")
@@ -50,6 +52,16 @@ async def test_the_watch_leaves_no_task_behind() -> None:
         await pause.reached.wait()
 
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.spec("CANCEL-4")
+async def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancellation, "_LOOK_SECONDS", 0.01)
+    run, database = context(), FakeDatabase()
+    database.pause_next("pending")
+
+    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), 60.0).over(run, "c1"):
+        assert run.state is Lifecycle.RUNNING
 
 
 @pytest.mark.spec("CANCEL-1", "CANCEL-4")

@@ -200,6 +200,30 @@ def test_the_head_of_an_observation_cannot_be_imitated() -> None:
 
 
 @pytest.mark.spec("SEC-3")
+def test_a_shortened_block_is_still_closed_once() -> None:
+    fence = Fence.new()
+    data = "\n".join(f"line {number}" for number in range(20))
+    block = f"status: READY\n{fence.wrap(data)}"
+
+    for limit in range(60, len(block) + 2):
+        opening, shown = fence.shortened(block, limit).split(f"<<<{fence.marker}\n")
+        assert opening == "status: READY\n"
+        assert shown.endswith(f"\n{fence.marker}>>>")
+        kept = shown.removesuffix(f"\n{fence.marker}>>>")
+        assert kept == data or data.startswith(kept.removesuffix("…"))
+        assert len(kept) <= limit
+    assert fence.shortened(block, len(block)) == block
+
+
+@pytest.mark.spec("SEC-3")
+def test_text_outside_a_block_is_shortened_without_a_close() -> None:
+    fence = Fence.new()
+
+    assert fence.shortened("x" * 100, 50) == "x" * 47 + "…"
+    assert "data-" not in fence.shortened(f"status: READY\n{fence.wrap('x')}", 20)
+
+
+@pytest.mark.spec("SEC-3")
 def test_markers_are_new_for_each_run() -> None:
     assert len({Fence.new().marker for _ in range(100)}) == 100
 
