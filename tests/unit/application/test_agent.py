@@ -18,6 +18,7 @@ from superbizagent.errors import (
     StatementRefused,
 )
 from tests.fakes.model import FakeModel, call, calls, draft, intent, text, verdicts
+from tests.fakes.observer import FakeObserver
 from tests.fakes.sources import LINES, FakeSource, log_evidence, row_evidence, sources
 from tests.unit.application.stage import QUERY, Stage, limits
 
@@ -147,8 +148,54 @@ async def test_bad_calls_are_errors_that_count() -> None:
 
     first, second = results(turns(run)[1])
     assert "status: ERROR\nerror: UNKNOWN_TOOL" in first
+    assert "The tools are lookup_knowledge, query_logs, query_mysql and submit_draft." in first
     assert "status: ERROR\nerror: INVALID_ARGUMENTS" in second
+    assert "\nresult:\narguments: Invalid JSON" in second
     assert run.row.tool_calls == 2
+
+
+@pytest.mark.spec("DIAG-2", "OBS-1")
+async def test_each_call_is_reported_by_the_name_of_its_tool() -> None:
+    run = stage(calls(call("restart it", {}, "a")), logs_call(), draft(conclusion=None))
+
+    await run.run()
+
+    assert [event for event in run.observer.events if event[0].startswith("TOOL_")] == [
+        ("TOOL_STARTED", {"tool": "unknown"}),
+        ("TOOL_FINISHED", {"tool": "unknown", "status": "ERROR"}),
+        ("TOOL_STARTED", {"tool": "query_logs"}),
+        ("TOOL_FINISHED", {"tool": "query_logs", "status": "READY"}),
+    ]
+
+
+@pytest.mark.spec("DIAG-6")
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("c1", True), ("x" * 128, True), ("", False), ("x" * 129, False), ("é", False), ("x\ny", False)],
+)
+async def test_a_usable_call_id_is_kept_and_any_other_replaced(given: str, kept: bool) -> None:
+    run = stage(logs_call(given), draft(conclusion=None))
+
+    await run.run()
+
+    (tool_call,) = turns(run)[1].messages[2].tool_calls
+    assert (tool_call.id == given) is kept
+
+
+@pytest.mark.spec("OBS-2", "DIAG-7")
+async def test_an_observer_that_fails_among_parallel_calls_ends_them_all() -> None:
+    source = FakeSource(log_evidence(*LINES))
+    source.gate = asyncio.Event()
+    turn = calls(*(call("query_logs", {"source": f"s{number}"}, f"c{number}") for number in range(3)))
+    # Started, routing, routed, investigating, then one status a call as it starts.
+    run = stage(turn, sources=sources(logs=source), observer=FakeObserver(fails_at=7))
+    before = asyncio.all_tasks()
+
+    result = await run.run()
+
+    assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "OBSERVER_FAILED")
+    assert source.running == 0
+    assert asyncio.all_tasks() == before
 
 
 @pytest.mark.spec("DIAG-6", "DIAG-7")
@@ -228,6 +275,24 @@ async def test_calls_that_show_nothing_new_end_collection(saturation: int) -> No
 
 
 @pytest.mark.spec("DIAG-4")
+async def test_an_error_again_is_nothing_new_but_that_of_another_source_is() -> None:
+    failing = FakeSource(EvidenceTimeout())
+    script = [
+        logs_call("a", limit=1),
+        calls(call("query_mysql", {"statement": "SELECT 1"}, "b")),
+        logs_call("c", limit=2),
+        logs_call("d", limit=3),
+    ]
+    run = stage(
+        *script, draft(conclusion=None), sources=sources(logs=failing, database=failing), limits=limits(saturation=1)
+    )
+
+    await run.run()
+
+    assert len(failing.asked) == 3
+
+
+@pytest.mark.spec("DIAG-4")
 async def test_something_new_starts_the_count_again() -> None:
     def lines(query: QueryLogs) -> Evidence:
         return log_evidence(f"line {query.limit // 2}")
@@ -279,7 +344,9 @@ async def test_a_turn_of_parallel_calls_does_not_overshoot(allowed: int) -> None
     result = await run.run()
 
     assert len(source.asked) == allowed == run.row.tool_calls
-    assert sum("TOOL_BUDGET_EXHAUSTED" in block for block in results(turns(run)[1])) == 6 - allowed
+    refused = [block for block in results(turns(run)[1]) if "TOOL_BUDGET_EXHAUSTED" in block]
+    assert len(refused) == 6 - allowed
+    assert all("\nNo tool call is left. Conclude from what was found.\n" in block for block in refused)
     assert isinstance(result.content, FallbackContent)
     assert result.content.reason is FallbackReason.BUDGET_REACHED
 
@@ -354,6 +421,30 @@ async def test_the_last_affordable_turn_is_kept_for_the_draft(model_calls: int) 
 
     assert result.outcome is ReleaseOutcome.SUCCESS
     assert run.row.model_calls == model_calls
+    assert run.observer.codes.count("DRAFTING") == 1
+
+
+@pytest.mark.spec("BUDGET-5", "DIAG-5")
+async def test_context_that_is_missing_is_said_even_when_the_budget_ends_the_search() -> None:
+    run = stage(logs_call(), draft(missing_context=["SERVICE"]), limits=limits(tool_calls=1))
+
+    result = await run.run()
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason is FallbackReason.CONTEXT_MISSING
+
+
+@pytest.mark.spec("DIAG-6", "BUDGET-5")
+async def test_a_concluding_turn_with_other_calls_is_told_why_none_counts() -> None:
+    both = calls(call("query_logs", {"source": "b"}, "x"), call("submit_draft", GOOD, "y"))
+    run = stage(logs_call(), both, draft(**GOOD), verdicts(True, True), limits=limits(tool_calls=1))
+
+    result = await run.run()
+
+    assert result.outcome is ReleaseOutcome.SUCCESS
+    not_run, not_alone = results(turns(run)[-1])[-2:]
+    assert "no longer available" in not_run
+    assert "must be the only call" in not_alone
 
 
 @pytest.mark.spec("BUDGET-5")
@@ -415,6 +506,7 @@ async def test_a_context_too_long_is_shortened_once() -> None:
 
     _, long, short = turns(run)
     assert len(short.model_dump_json()) < len(long.model_dump_json()) - 4_000
+    assert short.messages[:3] == long.messages[:3], "instructions, question and calls stay whole"
     assert_valid_history(short)
 
 

@@ -304,6 +304,19 @@ async def test_whatever_is_raised_ends_in_one_terminal_row(error: BaseException,
     assert not await leftovers()
 
 
+@pytest.mark.spec("SEC-4", "LIFE-5")
+async def test_a_defect_is_logged_by_its_place_and_a_cancellation_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    await Stage(FakeModel(intent("SYSTEM_CHAT"), RuntimeError("10.0.0.9"))).run()
+    (failed,) = [record for record in caplog.records if record.message == "run failed"]
+    assert failed.__dict__["defect"].startswith("RuntimeError at model.py:")
+    caplog.clear()
+
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG))
+    await cancelled(stage, stage.model.hanging)
+
+    assert "run failed" not in caplog.messages
+
+
 @pytest.mark.spec("OBS-2", "LIFE-5")
 @pytest.mark.parametrize("at", range(1, 10))
 @pytest.mark.parametrize("error", [RuntimeError("secret"), ClientGone("410"), TimeoutError()])
@@ -337,9 +350,20 @@ async def test_the_same_request_again_is_the_same_run(gateway: str, redelivered:
 
     assert (result.run_id, result.session_id, result.content) == (first.run_id, first.session_id, first.content)
     assert (result.repeated, result.redelivered, result.outcome) == (True, redelivered, ReleaseOutcome.SUCCESS)
+    assert (result.request_id, result.failure_code) == ("r1", None)
     assert len(stage.database.runs) == 1
     assert not again.observer.events
     assert not again.model.requests
+
+
+@pytest.mark.spec("LIFE-6")
+async def test_a_resend_of_a_failed_run_gets_its_code() -> None:
+    stage = Stage(FakeModel())
+    await stage.run()
+
+    result = await Stage(FakeModel(), database=stage.database).run(gateway_request_id="g2")
+
+    assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "ROUTING_UNAVAILABLE")
 
 
 @pytest.mark.spec("LIFE-6")
@@ -391,7 +415,23 @@ async def test_who_loses_the_finish_publishes_nothing() -> None:
     result = await running
 
     assert (result.outcome, result.failure_code, result.content) == (ReleaseOutcome.FAILED, "RUN_ABANDONED", None)
+    assert (result.session_id, result.run_id) == (stage.row.new.session_id, stage.row.new.run_id)
+    assert (result.request_id, result.repeated) == ("r1", False)
     assert stage.row.content is None
+
+
+@pytest.mark.spec("LIFE-3", "LIFE-4")
+async def test_a_run_whose_row_is_gone_has_no_outcome() -> None:
+    stage = Stage(hello())
+    pause = stage.database.pause_next("finish")
+    running = asyncio.create_task(stage.run())
+    await pause.reached.wait()
+    stage.database.runs.clear()
+    pause.release()
+
+    result = await running
+
+    assert (result.outcome, result.failure_code, result.content) == (None, None, None)
 
 
 @pytest.mark.spec("LIFE-3")
