@@ -16,6 +16,7 @@ from superbizagent.errors import (
     ModelTimeout,
     ModelUnavailable,
     StatementRefused,
+    UnknownSource,
 )
 from tests.fakes.model import FakeModel, call, calls, draft, intent, text, verdicts
 from tests.fakes.observer import FakeObserver
@@ -180,22 +181,31 @@ async def test_a_usable_call_id_is_kept_and_any_other_replaced(given: str, kept:
 
     (tool_call,) = turns(run)[1].messages[2].tool_calls
     assert (tool_call.id == given) is kept
+    assert json.loads(tool_call.arguments) == LOGS
 
 
 @pytest.mark.spec("OBS-2", "DIAG-7")
 async def test_an_observer_that_fails_among_parallel_calls_ends_them_all() -> None:
-    source = FakeSource(log_evidence(*LINES))
+    class SlowToClose(FakeSource):
+        closed = 0
+
+        async def _answer(self, query: Any) -> Any:
+            try:
+                await super()._answer(query)
+            finally:
+                await asyncio.sleep(0.02)
+                self.closed += 1
+
+    source = SlowToClose(log_evidence(*LINES))
     source.gate = asyncio.Event()
     turn = calls(*(call("query_logs", {"source": f"s{number}"}, f"c{number}") for number in range(3)))
-    # Started, routing, routed, investigating, then one status a call as it starts.
+    # Seen before the third call's start: started, routing, routed, investigating, and two starts.
     run = stage(turn, sources=sources(logs=source), observer=FakeObserver(fails_at=7))
-    before = asyncio.all_tasks()
 
     result = await run.run()
 
     assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "OBSERVER_FAILED")
-    assert source.running == 0
-    assert asyncio.all_tasks() == before
+    assert source.closed == len(source.asked) == 2
 
 
 @pytest.mark.spec("DIAG-6", "DIAG-7")
@@ -290,6 +300,20 @@ async def test_an_error_again_is_nothing_new_but_that_of_another_source_is() -> 
     await run.run()
 
     assert len(failing.asked) == 3
+
+
+@pytest.mark.spec("DIAG-4")
+async def test_another_error_of_the_same_source_is_something_new() -> None:
+    def fail(query: QueryLogs) -> Evidence:
+        raise UnknownSource(f"There is no source {query.source}.")
+
+    source = FakeSource(fail)
+    script = [logs_call(name, source=name) for name in ("a", "b", "c")]
+    run = stage(*script, draft(conclusion=None), sources=sources(logs=source), limits=limits(saturation=1))
+
+    await run.run()
+
+    assert len(source.asked) == 3
 
 
 @pytest.mark.spec("DIAG-4")
