@@ -599,6 +599,7 @@ async def test_a_long_description_with_a_secret_is_bounded_and_redacted() -> Non
     await run.run()
 
     system = turns(run)[0].messages[0].content
+    assert "password=[secret-1] table(x INT)\ntable(x INT)" in system
     assert "hunter2" not in system
     assert len(system) < 30_000
 
