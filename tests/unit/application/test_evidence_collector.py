@@ -1,5 +1,7 @@
 """What becomes of a source's result before anybody sees it."""
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -143,13 +145,62 @@ async def test_equal_text_of_another_tool_or_another_status_is_something_new() -
     async def fetch(found: Coverage) -> Evidence:
         return Evidence(title="same", coverage=found)
 
-    seen = [
-        await evidence.collect(ToolName.QUERY_LOGS, LOGS, lambda: fetch(coverage)),
-        await evidence.collect(ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 1"), lambda: fetch(coverage)),
-        await evidence.collect(ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 2"), lambda: fetch(nothing)),
-    ]
-
-    assert [each.status for each in seen] == [ObservationStatus.READY] * 2 + [ObservationStatus.NO_EVIDENCE]
-    assert not evidence.saturated
-    await evidence.collect(ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 3"), lambda: fetch(nothing))
+    for tool, arguments, found, status in (
+        (ToolName.QUERY_LOGS, LOGS, coverage, ObservationStatus.READY),
+        (ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 1"), coverage, ObservationStatus.READY),
+        (ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 2"), nothing, ObservationStatus.NO_EVIDENCE),
+    ):
+        observation = await evidence.collect(tool, arguments, partial(fetch, found))
+        assert observation.status is status
+        assert not evidence.saturated
+    await evidence.collect(ToolName.QUERY_MYSQL, QueryMysql(statement="SELECT 3"), partial(fetch, nothing))
     assert evidence.saturated
+
+
+@pytest.mark.spec("DIAG-3", "DIAG-4")
+async def test_a_repeated_call_shows_nothing_new() -> None:
+    evidence = collector(saturation=2)
+
+    async def fetch() -> Evidence:
+        return log_evidence("x")
+
+    for saturated in (False, False, True):
+        await evidence.collect(ToolName.QUERY_LOGS, LOGS, fetch)
+        assert evidence.saturated is saturated
+
+
+async def hang() -> Evidence:
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_a_source_that_hangs_is_an_error_after_its_time() -> None:
+    evidence = collector(timeout=0.01)
+
+    observation = await asyncio.wait_for(evidence.collect(ToolName.QUERY_LOGS, LOGS, hang), 5)
+
+    assert (observation.status, observation.error_code) == (ObservationStatus.ERROR, "EVIDENCE_TIMEOUT")
+
+
+@pytest.mark.spec("DIAG-2", "BUDGET-3")
+async def test_a_source_s_own_timeout_near_the_deadline_is_not_the_run_s() -> None:
+    async def fail() -> Evidence:
+        raise TimeoutError
+
+    observation = await collector(timeout=500).collect(ToolName.QUERY_LOGS, LOGS, fail)
+
+    assert observation.error_code == "EVIDENCE_TIMEOUT"
+
+
+@pytest.mark.spec("CANCEL-2")
+async def test_a_cancelled_call_is_no_observation() -> None:
+    evidence = collector()
+    call = asyncio.create_task(evidence.collect(ToolName.QUERY_LOGS, LOGS, hang))
+    await asyncio.sleep(0)
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert evidence.observations == ()
