@@ -576,7 +576,9 @@ async def test_the_longest_fallback_fits(character: str, count: int) -> None:
 
     result = await released(FakeModel(), Investigation(Stop.NO_DRAFT, None, observations[:count]))
 
+    assert isinstance(result.content, FallbackContent)
     assert encoded_size(result.content) <= MAX_CONTENT_BYTES
+    assert len(result.content.checked) >= min(count, 6), "no more is left out than has to be"
 
 
 @pytest.mark.spec("WIRE-4")

@@ -212,8 +212,8 @@ def test_a_time_without_a_date_is_one_of_the_window_s_own_day(
 @pytest.mark.spec("GUARD-2")
 @pytest.mark.parametrize(("year", "covered"), [(2028, True), (2027, False)])
 def test_a_leap_day_is_a_day_of_leap_years_only(year: int, covered: bool) -> None:
-    window = {"start": datetime(year, 1, 1, tzinfo=UTC), "end": datetime(year, 12, 31, tzinfo=UTC)}
-    past = logs(**window).model_copy(update={"observed_at": window["end"]})
+    end = datetime(year, 12, 31, tzinfo=UTC)
+    past = logs(start=datetime(year, 1, 1, tzinfo=UTC), end=end).model_copy(update={"observed_at": end})
 
     assert (Rule.ABSENCE_NOT_COVERED not in rules("No errors on 29 February.", past)) is covered
 
