@@ -63,8 +63,8 @@ PRESENT = [
 ]
 
 
-def at(day: int, *clock: int) -> datetime:
-    return datetime(2026, 11, day, *clock, tzinfo=UTC)
+def at(day: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0) -> datetime:
+    return datetime(2026, 11, day, hour, minute, second, microsecond, tzinfo=UTC)
 
 
 @pytest.mark.spec("GUARD-2")
