@@ -65,6 +65,7 @@ async def test_one_session_one_run_one_query_everywhere() -> None:
     assert stage.observer.control is not None
     assert stage.observer.control.session_id == "my-session_1"
     assert result.run_id == stage.row.new.run_id == stage.observer.control.run_id
+    assert (stage.row.new.owner, stage.row.new.connection_id, stage.row.new.request_id) == ("ada", "c1", "r1")
     assert stage.row.new.query == "  Hello,\n\tüñî 你好  " == stage.model.requests[1].messages[1].content
     assert result.content == SystemChatContent(text="Hello.")
 
@@ -588,7 +589,7 @@ async def test_a_shutdown_during_a_store_call_leaves_no_running_row(method: str)
 
 
 @pytest.mark.spec("LIFE-5", "CANCEL-2")
-async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on() -> None:
+async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(FakeModel(intent("DIAGNOSIS"), HANG))
     running = asyncio.create_task(stage.run())
     await stage.model.hanging.wait()
@@ -599,24 +600,48 @@ async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on() -> Non
 
     assert_ended_once(stage, ReleaseOutcome.CANCELLED)
     assert stage.model.cancelled == 1
+    assert "run went on after its end" not in caplog.messages, "it was waited for"
     assert not await leftovers()
+
+
+class Stubborn(FakeSource):
+    """Goes on until it is let go, cancelled or not."""
+
+    def __init__(self) -> None:
+        super().__init__(log_evidence())
+        self.let_go = asyncio.Event()
+
+    async def _answer(self, query: Any) -> Any:
+        self.started.set()
+        while not self.let_go.is_set():
+            try:
+                await self.let_go.wait()
+            except asyncio.CancelledError:
+                continue
+        return log_evidence()
+
+
+@pytest.mark.spec("LIFE-5", "BUDGET-3")
+async def test_work_that_ignores_the_deadline_does_not_keep_the_run_open() -> None:
+    source = Stubborn()
+    stage = Stage(
+        FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
+        sources=sources(logs=source),
+        clock=LoopClock(),
+        limits=limits(wall_time=0.05, terminal_reserve=0.1),
+    )
+
+    result = await asyncio.wait_for(stage.run(), 5)
+
+    assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "BUDGET_EXHAUSTED")
+    assert_ended_once(stage, ReleaseOutcome.FAILED, "BUDGET_EXHAUSTED")
+    source.let_go.set()
+    await asyncio.wait(await leftovers(), timeout=5)
 
 
 @pytest.mark.spec("LIFE-5")
 async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -> None:
-    let_go = asyncio.Event()
-
-    class Stubborn(FakeSource):
-        async def _answer(self, query: Any) -> Any:
-            self.started.set()
-            while not let_go.is_set():
-                try:
-                    await let_go.wait()
-                except asyncio.CancelledError:
-                    continue
-            return log_evidence()
-
-    source = Stubborn(log_evidence())
+    source = Stubborn()
     stage = Stage(
         FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
         sources=sources(logs=source),
@@ -630,7 +655,7 @@ async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -
 
     assert result.outcome is ReleaseOutcome.CANCELLED
     assert_ended_once(stage, ReleaseOutcome.CANCELLED)
-    let_go.set()
+    source.let_go.set()
     await asyncio.wait(await leftovers(), timeout=5)
 
 
