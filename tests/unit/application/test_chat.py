@@ -17,6 +17,7 @@ from superbizagent.errors import (
     RunPersistenceFailed,
     SessionBusy,
     SessionNotFound,
+    StoreError,
 )
 from superbizagent.ports import NewRun, RunEnd
 from tests.fakes.clock import FakeClock
@@ -62,6 +63,7 @@ async def test_one_session_one_run_one_query_everywhere() -> None:
     result = await stage.run("  Hello,\n\tüñî 你好  ", session_id="my-session_1")
 
     assert result.session_id == stage.row.new.session_id == "my-session_1"
+    assert result.request_id == "r1"
     assert stage.observer.control is not None
     assert stage.observer.control.session_id == "my-session_1"
     assert result.run_id == stage.row.new.run_id == stage.observer.control.run_id
@@ -588,6 +590,28 @@ async def test_a_shutdown_during_a_store_call_leaves_no_running_row(method: str)
     assert not await leftovers()
 
 
+@pytest.mark.spec("LIFE-4", "LIFE-5")
+async def test_a_shutdown_while_the_end_cannot_be_stored_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, let_go = asyncio.Event(), asyncio.Event()
+
+    async def fail(*_: object) -> bool:
+        reached.set()
+        await let_go.wait()
+        raise StoreError("finish was told to fail")
+
+    monkeypatch.setattr(FakeRunStore, "finish", fail)
+    running = asyncio.create_task(Stage(hello()).run())
+    await reached.wait()
+
+    running.cancel()
+    await asyncio.sleep(0)
+    let_go.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not await leftovers()
+
+
 @pytest.mark.spec("LIFE-5", "CANCEL-2")
 async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(FakeModel(intent("DIAGNOSIS"), HANG))
@@ -727,6 +751,18 @@ async def test_time_that_ends_after_an_observation_leaves_a_fallback(replies: in
     assert result.content.reason == "BUDGET_REACHED"
     assert stage.row.published_result is None
     assert len(stage.model.requests) == replies + 2
+
+
+@pytest.mark.spec("GUARD-3")
+async def test_a_verdict_that_hangs_is_given_up_after_its_own_time() -> None:
+    script = [intent("DIAGNOSIS"), calls(call("query_logs", LOGS)), draft(**GOOD)]
+    stage = Stage(FakeModel(*script, default=HANG), limits=limits(verdict=0.01))
+
+    result = await asyncio.wait_for(stage.run(), 5)
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason == "GUARD_REJECTED"
+    assert stage.model.cancelled == 2
 
 
 @pytest.mark.spec("BUDGET-2", "LIFE-8")
