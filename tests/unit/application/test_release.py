@@ -358,6 +358,20 @@ async def test_a_source_says_what_was_asked_of_the_logs(asked: dict[str, Any], d
     assert result.content.sources[0].detail == detail
 
 
+@pytest.mark.spec("RELEASE-1")
+async def test_an_excerpt_shows_every_claim_that_rests_on_it() -> None:
+    texts = ("10.0.0.17:8443 was retried.", "ORD-2026-0099 timed out.")
+    claims = [{"text": text, "evidence_ids": ["E1"]} for text in texts]
+    proposal = Draft.model_validate({"conclusion": "It timed out.", "claims": claims})
+
+    result = await released(
+        FakeModel(verdicts(True, True, True)), Investigation(Stop.DRAFTED, proposal, (observation(),))
+    )
+
+    assert isinstance(result.content, DiagnosisContent)
+    assert result.content.sources[0].excerpt == LINES[1:]
+
+
 @pytest.mark.spec("KNOW-5")
 async def test_a_claim_that_names_no_document_refers_to_all_that_were_returned() -> None:
     claim = {"text": "The pool is restarted.", "evidence_ids": ["E2"]}
@@ -566,6 +580,11 @@ async def test_the_longest_draft_and_its_sources_fit(character: str, count: int,
     assert encoded_size(result.content) <= MAX_CONTENT_BYTES
     assert len(result.content.sources) == count
     assert result.content.conclusion == proposal.conclusion, "what was checked is never cut"
+    for source in result.content.sources:
+        assert set(source.title + "".join(source.excerpt)) <= {character, "…"}
+        assert source.title
+        assert source.coverage is not None or not source.excerpt
+        assert source.coverage is None or bool(source.coverage.notes) is bool(source.excerpt)
 
 
 @pytest.mark.spec("WIRE-4", "RELEASE-2")
