@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from superbizagent.application.agent import Investigation, Stop
+from superbizagent.application.fence import Fence
 from superbizagent.application.progress import Progress
 from superbizagent.application.release import Released, release
 from superbizagent.application.run_model import RunModel
@@ -115,6 +116,33 @@ NO_VERDICT = {
     "refused": ModelRefused(),
     "hanging": HANG,
 }
+
+
+@pytest.mark.spec("GUARD-3", "SEC-3")
+async def test_the_judge_gets_the_claims_the_conclusion_and_what_they_cite() -> None:
+    claims = [CLAIM, {"text": "支付超时于 14:58:03。", "evidence_ids": ["E2", "E1"]}]
+    proposal = Draft.model_validate({**GOOD, "claims": claims})
+    seen = (observation(), observation(2), observation(3))
+    model = FakeModel(verdicts(True, True, True))
+
+    await released(model, Investigation(Stop.DRAFTED, proposal, seen))
+
+    (request,) = model.requests
+    system, user = request.messages
+    assert (system.role, user.role) == ("system", "user")
+    marker = user.content.split("\n")[0].removeprefix("<<<")
+    fence = Fence(marker)
+    assert fence.rule in system.content
+    listed = [
+        {"claim": 0, "text": CLAIM["text"], "evidence_ids": ["E1"]},
+        {"claim": 1, "text": "支付超时于 14:58:03。", "evidence_ids": ["E2", "E1"]},
+        {"claim": 2, "text": GOOD["conclusion"], "evidence_ids": ["E1", "E2"]},
+    ]
+    blocks = [fence.wrap(json.dumps({"claims": listed}, ensure_ascii=False)), *map(fence.observation, seen[:2])]
+    assert user.content == "\n\n".join(blocks)
+    assert request.output is not None
+    assert set(request.output.definition["properties"]) == {"verdicts"}
+    assert not request.tools
 
 
 @pytest.mark.spec("GUARD-3", "RELEASE-2")
