@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from local.demo.make import make as make_demo
 from local.gateway import Gateway, GatewayConfig, GatewayError, StaticSite
@@ -23,15 +24,16 @@ from superbizagent import ingest
 from superbizagent.adapters.evidence_file import load_evidence_file
 from superbizagent.adapters.store import Database
 from superbizagent.errors import StoreError, SuperBizAgentError
-from superbizagent.settings import KnowledgeSettings, RunSettings, environment
+from superbizagent.settings import KnowledgeSettings, RunSettings, SignInSettings, environment
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
-# The functions see only what the gateway gives them: the limits of a run, how documents are searched, and what
-# evidence files refer to.
+PRINCIPAL = "local"
+# The functions see only what the gateway gives them: the limits of a run, how documents are searched, who may sign in,
+# and what evidence files refer to.
 HANDED_ON = frozenset(
-    {name.upper() for settings in (RunSettings, KnowledgeSettings) for name in settings.model_fields}
-    | {"BUSINESS_DATABASE_URL"}
+    {name.upper() for settings in (RunSettings, KnowledgeSettings, SignInSettings) for name in settings.model_fields}
+    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL"}
 )
 
 
@@ -93,25 +95,47 @@ async def model(variables: Mapping[str, str], latency: float) -> AsyncIterator[M
 
 @contextlib.asynccontextmanager
 async def product(
-    parts: Parts, variables: Mapping[str, str], *, port: int = 0, websocket_port: int = 0, latency: float = 0.0
+    parts: Parts,
+    variables: Mapping[str, str],
+    *,
+    port: int = 0,
+    websocket_port: int = 0,
+    latency: float = 0.0,
+    processes: int = GatewayConfig.max_concurrency,
+    snapshots: bool = False,
+    sign_in: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Gateway]:
-    """The running product: model, gateway with its functions and schedules, page."""
+    """The running product: model, gateway with its functions and schedules, page.
+
+    `sign_in` is how the page signs in (docs/sign-in.md). Without it nobody does, and everybody is one principal.
+    """
     async with model(variables, latency) as model_variables:
         config = GatewayConfig(
             template=ROOT / "template.yaml",
             port=websocket_port,
             http_port=port,
+            max_concurrency=processes,
+            snapshots=snapshots,
             environment={
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
                 "EVIDENCE_FILE": str(parts.evidence_file),
-                "DEVELOPMENT_PRINCIPAL": "local",
                 **model_variables,
             },
-            static=StaticSite(folder=ROOT / "web", config={"model": model_variables["OPENAI_MODEL"]}),
+            # It is the gateway's to say who connects, here as on AWS: the functions know no principal but the one they
+            # are told, and have no switch for another.
+            principal=PRINCIPAL if sign_in is None else None,
+            static=_page(model_variables["OPENAI_MODEL"], sign_in),
         )
         async with Gateway.start(config) as gateway:
             yield gateway
+
+
+def _page(model_name: str, sign_in: Mapping[str, str] | None) -> StaticSite:
+    if sign_in is None:
+        return StaticSite(folder=ROOT / "web", config={"model": model_name})
+    provider = "{0.scheme}://{0.netloc}".format(urlsplit(sign_in["tokenEndpoint"]))
+    return StaticSite(folder=ROOT / "web", config={"model": model_name, "signIn": dict(sign_in)}, connect=(provider,))
 
 
 async def serve(parts: Parts, options: argparse.Namespace) -> None:
@@ -120,7 +144,13 @@ async def serve(parts: Parts, options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     served = product(
-        parts, environment(), port=options.port, websocket_port=options.websocket_port, latency=options.latency
+        parts,
+        environment(),
+        port=options.port,
+        websocket_port=options.websocket_port,
+        latency=options.latency,
+        processes=options.processes,
+        snapshots=options.snap_start,
     )
     async with served as gateway:
         say(f"open {gateway.http_url}/  (Ctrl-C stops)")
@@ -138,6 +168,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--websocket-port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--data", type=Path, default=ROOT / ".data", help="where the embedded parts keep their files")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds the scripted model takes for an answer")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=GatewayConfig.max_concurrency,
+        help="of one function at most: so many runs at once",
+    )
+    parser.add_argument(
+        "--snap-start", action="store_true", help="fork processes from one that has imported its handler"
+    )
     parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s")

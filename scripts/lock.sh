@@ -4,14 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compile() {
-    uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-        --no-header --no-annotate --quiet "$@"
+    uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet "$@"
 }
-compile --group dev --upgrade --output-file requirements-dev.txt
-compile --group local --constraints requirements-dev.txt --output-file requirements-local.txt
-compile --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
-compile --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+compile pyproject.toml --group dev --upgrade --output-file requirements-dev.txt
+compile pyproject.toml --group local --constraints requirements-dev.txt --output-file requirements-local.txt
+compile pyproject.toml --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
+compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
+compile --group sign-in --constraints requirements-dev.txt --output-file layers/sign_in/requirements.txt
 # Constrained by what is shipped alone: SAM CLI, in the dev file, holds back what the newest mutmut needs.
-compile --group mutation --constraints layers/common/requirements.txt --output-file requirements-mutation.txt
+compile pyproject.toml --group mutation --constraints layers/common/requirements.txt --output-file requirements-mutation.txt
 # The installer itself, for scripts/venv.sh.
 awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt

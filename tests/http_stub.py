@@ -115,9 +115,13 @@ async def tcp_stub(converse: Conversation) -> AsyncIterator[str]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def read_request_head(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readuntil(b"\r\n\r\n")
+
+
 async def read_request(reader: asyncio.StreamReader) -> bytes:
     """The body of one HTTP request, read to its end."""
-    head = await reader.readuntil(b"\r\n\r\n")
+    head = await read_request_head(reader)
     lines = head.lower().split(b"\r\n")
     length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:"))
     return await reader.readexactly(length)

@@ -40,7 +40,8 @@ const CONNECTION = {
 };
 const STOPPED = {
   unreachable: 'The service can’t be reached, or doesn’t accept your sign-in.',
-  rejected: 'The service doesn’t accept your sign-in. Sign in again, then retry.',
+  rejected: 'The service doesn’t accept your sign-in. Sign in again.',
+  signedOut: 'Sign in to ask questions.',
   config: 'The page’s config.json names no usable WebSocket address. Tell the operator.',
 };
 
@@ -57,6 +58,13 @@ const ERRORS = {
   INVALID_QUERY: 'The question is empty or too long: at most 8,000 characters and 24 KB.',
   INVALID_SESSION_ID: 'This conversation’s id is not valid. Start a new conversation.',
   UNAUTHENTICATED: 'You are not signed in any more. Sign in and retry.',
+  TOKEN_MISSING: 'You are not signed in. Sign in.',
+  TOKEN_MALFORMED: 'The service could not read your sign-in. Sign in again.',
+  TOKEN_UNTRUSTED: 'The service doesn’t know who signed you in. Sign in again.',
+  TOKEN_EXPIRED: 'Your sign-in has expired. Sign in again.',
+  TOKEN_NOT_YET_VALID: 'Your sign-in isn’t valid yet. Check this machine’s clock.',
+  TOKEN_NOT_FOR_US: 'Your account gives no access to this service. Tell its operator.',
+  ISSUER_UNAVAILABLE: 'The sign-in service can’t be reached. Try again in a minute.',
   SESSION_NOT_FOUND: 'This conversation doesn’t exist, or isn’t yours. Start a new one.',
   RUN_NOT_FOUND: 'The service doesn’t know this question any more. Ask it again.',
   SESSION_BUSY: 'Another question is being answered in this conversation. Wait for it or cancel it, then ask again.',
@@ -86,6 +94,7 @@ const ERRORS = {
   CLIENT_GONE: 'The page was disconnected.',
   CHANNEL_UNAVAILABLE: 'The page could not be reached.',
   STORE_UNAVAILABLE: 'The service’s database can’t be reached. Try again in a minute.',
+  MIGRATION_LOCKED: 'The service’s database is being changed. Try again in a minute.',
   CONFIGURATION_ERROR: 'The service is not set up correctly. Tell its operator.',
 };
 

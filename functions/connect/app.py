@@ -14,14 +14,17 @@ logger = Logger(service="superbizagent")
 
 
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    return {"statusCode": bootstrap.run(_connect(ConnectEvent.model_validate(event)))}
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    connecting = ConnectEvent.model_validate(event)
+    answer: dict[str, Any] = {"statusCode": bootstrap.run(_connect(connecting))}
+    if connecting.subprotocol is not None:
+        answer["headers"] = {"Sec-WebSocket-Protocol": connecting.subprotocol}
+    return answer
 
 
 async def _connect(event: ConnectEvent) -> HTTPStatus:
-    services = bootstrap.services()
     try:
-        await services.connections.connect(event.connection_id, services.principal_of(event.principal))
+        await bootstrap.services().connections.connect(event.connection_id, event.principal)
     except Unauthenticated:
         return HTTPStatus.UNAUTHORIZED
     except SuperBizAgentError as error:

@@ -21,6 +21,8 @@ class StaticSite:
     # Replaces the default security headers one by one; None leaves one out. `{websocket}` and `{http}`
     # stand for the addresses.
     headers: Mapping[str, str | None] = field(default_factory=dict)
+    # Origins that the page may speak to beside its own and the WebSocket's.
+    connect: tuple[str, ...] = ()
     # What /config.json says beside the WebSocket's address.
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -43,9 +45,11 @@ class GatewayConfig:
     schedules: bool = True
     python: str = sys.executable
     own_runtime: bool = False  # the loop in runtime/bootstrap.py even where awslambdaric is installed
+    snapshots: bool = False  # fork processes from one that has imported the handler
     integration_timeout: float = 29.0
     idle_timeout: float = 600.0
     connection_life: float = 7_200.0
+    principal: str | None = None  # connects everybody as this one; the template's authorizer is not asked
     shutdown_grace: float = 5.0  # for $disconnect handlers when the gateway closes
     static: StaticSite | None = None
 

@@ -5,6 +5,9 @@ import http
 import json
 import logging
 import socket as sockets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -119,17 +122,24 @@ class WebSocketSide:
             return Answer()
         request_id = new_id()
         event = self._events.connect(connection, request, request_id)
-        if route.authorizer is not None:
-            arn = self._arn(route.key)
-            asked = self._events.authorize(event, arn)
-            context = await authorize(route.authorizer, self._functions, self._api, asked, arn)
-            client = connection.client
-            connection.client = Client(source_ip=client.source_ip, user_agent=client.user_agent, authorizer=context)
+        authorizer = await self._authorize(route, event)
+        if authorizer is not None:
+            connection.client = replace(connection.client, authorizer=authorizer)
             event = self._events.connect(connection, request, request_id)
         answer = await self._integrations.call(route, event)
         if not 200 <= answer.status < 300:
             raise IntegrationFailed(_phrase(answer.status), answer.status)
         return answer
+
+    async def _authorize(self, route: Route, event: Event) -> Mapping[str, Any] | None:
+        """What the connection's events say of its client; None where nobody is asked."""
+        if self._config.principal is not None:
+            return {"principalId": self._config.principal}
+        if route.authorizer is None:
+            return None
+        arn = self._arn(route.key)
+        asked = self._events.authorize(event, arn)
+        return await authorize(route.authorizer, self._functions, self._api, asked, arn)
 
     def _arn(self, route: str) -> str:
         stack = self._stack

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from local.gateway.mapping import render
 from local.gateway.template.reader import read_document
@@ -27,6 +28,7 @@ ROUTES = {"$connect", "$disconnect", "$default", "chat", "cancel", "history"}
 # Whose frames go out: everybody else may not post.
 POSTING = {"ChatFunction", "CancelFunction", "HistoryFunction", "DefaultFunction"}
 READS: dict[str, set[type[Any]]] = {
+    "AuthorizerFunction": {settings.SignInSettings},
     "ConnectFunction": {settings.DatabaseSettings},
     "DisconnectFunction": {settings.DatabaseSettings},
     "DefaultFunction": {settings.DatabaseSettings, settings.ChannelSettings},
@@ -40,6 +42,7 @@ READS: dict[str, set[type[Any]]] = {
         settings.RunSettings,
     },
     "SweepFunction": {settings.DatabaseSettings},
+    "MigrateFunction": {settings.DatabaseSettings},
 }
 
 
@@ -223,9 +226,31 @@ def test_the_sweep_waits_as_long_as_a_run_may_write(template: dict[str, Any]) ->
 
 
 @pytest.mark.spec("SEC-5")
-def test_nobody_can_be_the_development_principal_where_it_is_deployed(template: dict[str, Any]) -> None:
-    assert "DEVELOPMENT" not in TEMPLATE.read_text(encoding="utf-8").upper()
-    assert all("DEVELOPMENT_PRINCIPAL" not in _environment(template, name) for name in _functions(template))
+def test_every_connection_of_the_deployed_stack_passes_the_authorizer(template: dict[str, Any]) -> None:
+    [connect] = [
+        found for found in _of_type(template, "AWS::ApiGatewayV2::Route").values() if found["RouteKey"] == "$connect"
+    ]
+    [(name, authorizer)] = _of_type(template, "AWS::ApiGatewayV2::Authorizer").items()
+    assert (connect["AuthorizationType"], connect["AuthorizerId"]) == ("CUSTOM", {"Ref": name})
+    assert authorizer["AuthorizerType"] == "REQUEST"
+    assert "functions/${AuthorizerFunction.Arn}/invocations" in authorizer["AuthorizerUri"]["Fn::Sub"]
+    # With identity sources the gateway would want all of them; a token comes in a header or in the query.
+    assert "IdentitySource" not in authorizer
+    [permission] = [
+        found
+        for found in _of_type(template, "AWS::Lambda::Permission").values()
+        if found["FunctionName"] == {"Ref": "AuthorizerFunction"}
+    ]
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+
+
+@pytest.mark.spec("SEC-5")
+def test_no_setting_of_the_product_names_a_principal() -> None:
+    """Who connects is the authorizer's word alone: no variable of any function can stand in for it."""
+    shapes = [shape for shape in vars(settings).values() if isinstance(shape, type) and issubclass(shape, BaseModel)]
+    names = {name for shape in shapes for name in shape.model_fields}
+    assert {"database_url", "auth_issuer"} <= names
+    assert not [name for name in names if "principal" in name or "development" in name]
 
 
 def test_every_default_in_the_template_is_a_setting_that_can_be_read(template: dict[str, Any]) -> None:
@@ -259,7 +284,7 @@ def test_secrets_given_to_the_stack_are_not_shown_by_it(template: dict[str, Any]
     parameters = template["Parameters"]
     secret = [name for name in parameters if re.search(r"Key$|Url$|Password|Secret|Token", name)]
     assert {"DatabaseUrl", "OpenAiApiKey"} <= set(secret)
-    for name in set(secret) - {"OpenAiBaseUrl", "EmbeddingsBaseUrl"}:
+    for name in set(secret) - {"AuthJwksUrl", "OpenAiBaseUrl", "EmbeddingsBaseUrl"}:
         assert parameters[name]["NoEcho"] is True
 
 
@@ -283,15 +308,16 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 def _deployed() -> set[str]:
-    """Packages in the layer and in the runtime."""
-    pinned = re.findall(r"^([A-Za-z0-9_.-]+)==", (LAYER / "requirements.txt").read_text(), re.MULTILINE)
+    """Packages in the layers and in the runtime."""
+    layers = [path.read_text() for path in (ROOT / "layers").glob("*/requirements.txt")]
+    pinned = re.findall(r"^([A-Za-z0-9_.-]+)==", "\n".join(layers), re.MULTILINE)
     normal = {name.lower().replace("_", "-") for name in pinned}
     packages = {
         package
         for package, distributions in importlib.metadata.packages_distributions().items()
         if any(name.lower().replace("_", "-") in normal for name in distributions)
     }
-    return packages | IN_THE_RUNTIME | {"superbizagent"} | set(sys.stdlib_module_names)
+    return packages | IN_THE_RUNTIME | {"migrations", "superbizagent"} | set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(

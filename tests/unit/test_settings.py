@@ -12,18 +12,21 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RunSettings,
+    SignInSettings,
     read,
 )
 
 MODEL = {"OPENAI_API_KEY": "sk-canary", "OPENAI_MODEL": "m"}
+SIGN_IN = {"AUTH_ISSUER": "https://issuer.example.com/pool", "AUTH_AUDIENCE": "ours"}
 REQUIRED: list[tuple[type[Any], str, dict[str, str]]] = [
     (DatabaseSettings, "DATABASE_URL", {"DATABASE_CA_FILE": "/canary"}),
     (ChannelSettings, "CONNECTIONS_ENDPOINT", {}),
     (ModelSettings, "OPENAI_API_KEY", {"OPENAI_MODEL": "canary"}),
     (ModelSettings, "OPENAI_MODEL", {"OPENAI_API_KEY": "sk-canary"}),
-    (EvidenceSettings, "EVIDENCE_FILE", {}),
+    (EvidenceSettings, "EVIDENCE_FILE", {"BUSINESS_DATABASE_CA_FILE": "/canary"}),
+    (SignInSettings, "AUTH_ISSUER", {"AUTH_AUDIENCE": "canary"}),
+    (SignInSettings, "AUTH_AUDIENCE", {"AUTH_ISSUER": "https://canary"}),
 ]
 
 
@@ -77,6 +80,13 @@ def test_everything_wrong_is_named_at_once() -> None:
         (KnowledgeSettings, {"KNOWLEDGE_BASE_ID": "arn:aws:bedrock:eu-west-1:1:canary/A"}, "KNOWLEDGE_BASE_ID"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "wss://canary/live"}, "CONNECTIONS_ENDPOINT"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "https://"}, "CONNECTIONS_ENDPOINT"),
+        (SignInSettings, {**SIGN_IN, "AUTH_ISSUER": "http://canary.example.com"}, "AUTH_ISSUER"),
+        (SignInSettings, {**SIGN_IN, "AUTH_ISSUER": "http://localhost.canary.example.com"}, "AUTH_ISSUER"),
+        (SignInSettings, {**SIGN_IN, "AUTH_JWKS_URL": "file:///canary"}, "AUTH_JWKS_URL"),
+        (SignInSettings, {**SIGN_IN, "AUTH_AUDIENCE": ","}, "AUTH_AUDIENCE"),
+        (SignInSettings, {**SIGN_IN, "AUTH_ALGORITHMS": "none"}, "AUTH_ALGORITHMS"),
+        (SignInSettings, {**SIGN_IN, "AUTH_ALGORITHMS": "RS256, HS256"}, "AUTH_ALGORITHMS"),
+        (SignInSettings, {**SIGN_IN, "AUTH_CLOCK_SKEW_SECONDS": "86400"}, "AUTH_CLOCK_SKEW_SECONDS"),
     ],
 )
 def test_what_is_wrong_is_named_and_not_quoted(shape: type[Any], variables: dict[str, str], name: str) -> None:
@@ -100,8 +110,14 @@ def test_a_knowledge_base_is_named_by_id_or_arn() -> None:
 def test_empty_variables_are_as_good_as_none() -> None:
     assert read(RunSettings, {"RUN_SECONDS": "", "RUN_TOKENS": " "}) == RunSettings()
     assert read(ModelSettings, {**MODEL, "OPENAI_BASE_URL": ""}).openai_base_url is None
-    assert read(PrincipalSettings, {"DEVELOPMENT_PRINCIPAL": ""}).development_principal is None
+    assert read(SignInSettings, {**SIGN_IN, "AUTH_JWKS_URL": "", "AUTH_ALGORITHMS": " "}).auth_jwks_url is None
     assert read(DatabaseSettings, {"DATABASE_URL": "x", "DATABASE_CA_FILE": ""}).database_ca_file is None
+
+
+def test_lists_are_separated_by_commas_or_spaces() -> None:
+    settings = read(SignInSettings, SIGN_IN | {"AUTH_AUDIENCE": "one,two three", "AUTH_ALGORITHMS": "RS256, ES256"})
+    assert settings.auth_audience == ("one", "two", "three")
+    assert settings.auth_algorithms == ("RS256", "ES256")
 
 
 def test_white_space_around_a_value_is_none_of_it() -> None:

@@ -6,12 +6,24 @@ model SDK, the SQL parser or boto3.
 
 import asyncio
 import hashlib
+import importlib
+import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlHistory, SqlRunStore
+from superbizagent.adapters import worker_thread
+from superbizagent.adapters.store import (
+    Database,
+    SqlCancelRequests,
+    SqlConnections,
+    SqlHistory,
+    SqlRunStore,
+    Timeouts,
+)
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.chat import ChatLimits, ChatUseCase
@@ -20,9 +32,10 @@ from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
+from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import MessageEvent
+from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
@@ -31,8 +44,8 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
-    PrincipalSettings,
     RunSettings,
+    SignInSettings,
     environment,
     read,
 )
@@ -40,8 +53,22 @@ from superbizagent.settings import (
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.sign_in import AccessTokens
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_IMPORTED_BY_A_RUN = (
+    "boto3",
+    "superbizagent.adapters.business_database",
+    "superbizagent.adapters.connection_api",
+    "superbizagent.adapters.evidence_file",
+    "superbizagent.adapters.knowledge",
+    "superbizagent.adapters.log_files",
+    "superbizagent.adapters.openai_model",
+    "superbizagent.adapters.redaction",
+)
 
 
 class Services:
@@ -54,23 +81,28 @@ class Services:
 
     @cached_property
     def database(self) -> Database:
+        return self.open_database()
+
+    def open_database(self, timeouts: Timeouts | None = None) -> Database:
+        """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
         if self._database_url is not None:
-            return Database(self._database_url)
+            return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
         ca_file = settings.database_ca_file
         return Database(
             settings.database_url,
             ca_file=str(ca_file) if ca_file is not None else None,
             pool_size=settings.database_pool_size,
+            timeouts=timeouts,
         )
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
-        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+        return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
-        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+        return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
@@ -78,14 +110,14 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace)
 
     @cached_property
     def chat(self) -> ChatUseCase:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self._redact,
@@ -93,11 +125,22 @@ class Services:
             limits=_limits(settings),
         )
 
+    def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
+        """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
+        from superbizagent.adapters.cloudformation import put_answer
+
+        return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
+
     @cached_property
     def channel(self) -> Channel:
         from superbizagent.adapters.connection_api import ConnectionApi
 
         return ConnectionApi(read(ChannelSettings).connections_endpoint)
+
+    def quiet(self, within: float) -> bool:
+        """Whether the database has nothing left to do, after waiting up to `within` seconds."""
+        database: Database | None = vars(self).get("database")
+        return database is None or database.quiet(within)
 
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
@@ -105,13 +148,35 @@ class Services:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
         return await answer(event, expected, serve, self.channel, self.connections)
 
-    def principal_of(self, authorized: str | None) -> str | None:
-        """The principal the authorizer named; on one machine without an authorizer, the development principal."""
-        return authorized or read(PrincipalSettings).development_principal
+    async def principal_of(self, handshake: AuthorizerEvent) -> str:
+        """Whose token the handshake brings; raises SignInError, and ConfigurationError."""
+        return await self._access_tokens.principal(handshake.token)
+
+    @cached_property
+    def _access_tokens(self) -> "AccessTokens":
+        from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
+
+        settings = read(SignInSettings)
+        rules = TokenRules(
+            issuer=settings.auth_issuer,
+            audience=frozenset(settings.auth_audience),
+            algorithms=frozenset(settings.auth_algorithms),
+            clock_skew=settings.auth_clock_skew_seconds,
+        )
+        issuer = Issuer(settings.auth_issuer, settings.auth_jwks_url)
+        return AccessTokens(rules, SigningKeys(issuer.keys, self.clock))
 
     @cached_property
     def _runs(self) -> SqlRunStore:
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
+
+    @cached_property
+    def _connections(self) -> SqlConnections:
+        return SqlConnections(self.database)
+
+    @cached_property
+    def _cancel_requests(self) -> SqlCancelRequests:
+        return SqlCancelRequests(self.database)
 
     @cached_property
     def _overdue_grace(self) -> timedelta:
@@ -133,7 +198,9 @@ class Services:
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(evidence.database, self._redact),
+            database=_business_database(
+                evidence.database, read(EvidenceSettings).business_database_ca_file, self._redact
+            ),
         )
 
     @cached_property
@@ -193,12 +260,14 @@ def redactor(database: Database) -> Redactor:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -213,19 +282,22 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(entry: "DatabaseEntry | None", redact: Redactor) -> BusinessDatabase | None:
+def _business_database(
+    entry: "DatabaseEntry | None", ca_file: Path | None, redact: Redactor
+) -> BusinessDatabase | None:
     if entry is None:
         return None
     from superbizagent.adapters.business_database import read_only_database
 
     tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, redact=redact)
+    return read_only_database(entry.url, tables, ca_file=ca_file, redact=redact)
 
 
 def _limits(settings: RunSettings) -> ChatLimits:
@@ -249,6 +321,15 @@ def _limits(settings: RunSettings) -> ChatLimits:
     )
 
 
+def import_for_runs() -> None:
+    """Imports early what the first run would import: Lambda gives a starting process more CPU, and a snapshot keeps it.
+
+    Imports only. Settings are read and connections opened by the run that needs them.
+    """
+    for module in _IMPORTED_BY_A_RUN:
+        importlib.import_module(module)
+
+
 @cache
 def services() -> Services:
     return Services()
@@ -261,5 +342,34 @@ def _runner() -> asyncio.Runner:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
-    return _runner().run(work)
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process.
+
+    What was told to stop and doesn't would wake in the middle of a later event: with it the process ends,
+    by SystemExit, and the platform makes a new one for the next event.
+    """
+    try:
+        return _runner().run(work)
+    finally:
+        if not _quiet(0.0) and not _quiet(read(RunSettings).terminal_reserve_seconds):
+            _log.critical("work went on after its event; the process ends")
+            raise SystemExit(1)
+
+
+def _quiet(within: float) -> bool:
+    """Whether nothing is at work any more; what is left is told to stop and given `within` seconds."""
+    end = time.monotonic() + within
+
+    def left() -> float:
+        return max(end - time.monotonic(), 0.0)
+
+    tasks = _runner().run(_stopped(left()))
+    threads = worker_thread.quiet(left())
+    return services().quiet(left()) and threads and tasks
+
+
+async def _stopped(within: float) -> bool:
+    """Whether every other task has ended, after it was cancelled."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=within))[1]

@@ -13,6 +13,14 @@
     │   ├── RunNotFound                 RUN_NOT_FOUND
     │   ├── SessionBusy                 SESSION_BUSY
     │   └── RequestConflict             REQUEST_CONFLICT
+    ├── SignInError                     a connection was not let in
+    │   ├── TokenMissing                TOKEN_MISSING
+    │   ├── TokenMalformed              TOKEN_MALFORMED
+    │   ├── TokenUntrusted              TOKEN_UNTRUSTED
+    │   ├── TokenExpired                TOKEN_EXPIRED
+    │   ├── TokenNotYetValid            TOKEN_NOT_YET_VALID
+    │   ├── TokenNotForUs               TOKEN_NOT_FOR_US
+    │   └── IssuerUnavailable           ISSUER_UNAVAILABLE
     ├── RunError                        ends a run
     │   ├── RoutingUnavailable          ROUTING_UNAVAILABLE
     │   ├── RunPersistenceFailed        RUN_PERSISTENCE_FAILED
@@ -42,6 +50,7 @@
     │   ├── ClientGone                  CLIENT_GONE
     │   └── ChannelUnavailable          CHANNEL_UNAVAILABLE
     ├── StoreError                      STORE_UNAVAILABLE
+    │   └── MigrationLocked             MIGRATION_LOCKED
     └── ConfigurationError              CONFIGURATION_ERROR
 
 ``code`` and ``message`` are public and fixed per class. What is passed to the constructor is for
@@ -107,6 +116,45 @@ class SessionBusy(RequestError):
 class RequestConflict(RequestError):
     code = "REQUEST_CONFLICT"
     message = "This request id was used for another question. Send the question with a new request id."
+
+
+class SignInError(SuperBizAgentError):
+    """A connection was not let in. What is passed to the constructor holds nothing of the token."""
+
+
+class TokenMissing(SignInError):
+    code = "TOKEN_MISSING"
+    message = "The connection brought no access token. Sign in."
+
+
+class TokenMalformed(SignInError):
+    code = "TOKEN_MALFORMED"
+    message = "What the connection brought is not one signed access token. Sign in again."
+
+
+class TokenUntrusted(SignInError):
+    code = "TOKEN_UNTRUSTED"
+    message = "The access token was not signed by the service's issuer. Sign in again."
+
+
+class TokenExpired(SignInError):
+    code = "TOKEN_EXPIRED"
+    message = "The access token has expired. Sign in again."
+
+
+class TokenNotYetValid(SignInError):
+    code = "TOKEN_NOT_YET_VALID"
+    message = "The access token is not valid yet. Check the clock of this machine."
+
+
+class TokenNotForUs(SignInError):
+    code = "TOKEN_NOT_FOR_US"
+    message = "The token is genuine, but it gives no access to this service."
+
+
+class IssuerUnavailable(SignInError):
+    code = "ISSUER_UNAVAILABLE"
+    message = "The sign-in service could not be asked for its keys. Try again."
 
 
 class RunError(SuperBizAgentError):
@@ -258,6 +306,11 @@ class ChannelUnavailable(ChannelError):
 class StoreError(SuperBizAgentError):
     code = "STORE_UNAVAILABLE"
     message = "The service's database could not be reached. Try again."
+
+
+class MigrationLocked(StoreError):
+    code = "MIGRATION_LOCKED"
+    message = "Another migration of this database is running. Try again when it has ended."
 
 
 class ConfigurationError(SuperBizAgentError):

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from superbizagent.errors import ConfigurationError
 
 Seconds = Annotated[float, Field(ge=0.05, le=86_400)]
 _ADDRESS = r"^https?://[^\s/?#]+"
+# Keys of signatures travel verified, or not over a network at all.
+_SECURE_ADDRESS = r"^(https://[^\s/?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?)(/|$)"
 _KNOWLEDGE_BASE = r"^([0-9A-Za-z]{10}|arn:aws[a-z-]*:bedrock:[a-z0-9-]+:[0-9]{12}:knowledge-base/[0-9A-Za-z]{10})$"
 
 
@@ -35,10 +37,27 @@ class ChannelSettings(_Settings):
     connections_endpoint: str = Field(pattern=_ADDRESS)
 
 
-class PrincipalSettings(_Settings):
-    """`development_principal`: who everybody is, where there is no authorizer. Only for one machine."""
+def _listed(value: object) -> object:
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
-    development_principal: str | None = None
+
+# Signatures that need no secret of ours: an HS256 key would have to be known here, and could be the public one.
+_Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+_Names = BeforeValidator(_listed)
+
+
+class SignInSettings(_Settings):
+    """Whose tokens let in. Lists are separated by commas or spaces.
+
+    `auth_audience` is what a token has to be for: one of its `aud`, or the `client_id` of a Cognito access token.
+    `auth_jwks_url` None: where the issuer's `.well-known/openid-configuration` says.
+    """
+
+    auth_issuer: str = Field(pattern=_SECURE_ADDRESS)
+    auth_audience: Annotated[tuple[str, ...], _Names, Field(min_length=1)]
+    auth_jwks_url: str | None = Field(default=None, pattern=_SECURE_ADDRESS)
+    auth_algorithms: Annotated[tuple[_Algorithm, ...], _Names] = ("RS256",)
+    auth_clock_skew_seconds: float = Field(default=60.0, ge=0, le=300)
 
 
 class ModelSettings(_Settings):
@@ -51,9 +70,14 @@ class ModelSettings(_Settings):
 
 
 class EvidenceSettings(_Settings):
-    """`evidence_file` is the TOML file that names log sources and the business database."""
+    """`evidence_file` is the TOML file that names log sources and the business database.
+
+    `business_database_ca_file` is the authority that signed that database's key. Without it another machine
+    still has to encrypt, but not to prove who it is.
+    """
 
     evidence_file: Path
+    business_database_ca_file: Path | None = None
 
 
 class KnowledgeSettings(_Settings):
@@ -117,6 +141,8 @@ def _problem(problem: Any) -> str:
             return f"{name} has characters that no key has"
         case "string_pattern_mismatch" if name == "KNOWLEDGE_BASE_ID":
             return f"{name} is not the id or ARN of a knowledge base"
+        case "string_pattern_mismatch" if name in ("AUTH_ISSUER", "AUTH_JWKS_URL"):
+            return f"{name} is not an https address"
         case "string_pattern_mismatch":
             return f"{name} is not an http or https address"
         case _:

@@ -1,6 +1,7 @@
 """The authorizer of $connect."""
 
 import pytest
+from websockets.typing import Subprotocol
 
 from tests.integration.gateway.support import Start, ask
 from tests.integration.gateway.test_connections import left, refused
@@ -55,3 +56,25 @@ async def test_refused_clients_reach_no_other_function(start: Start, query: str,
         assert await refused(running, query) == status
         assert len(running.events("AuthorizerFunction")) == asked
         assert running.events("ConnectFunction") == running.events("DisconnectFunction") == []
+
+
+@pytest.mark.spec("SEC-5")
+@pytest.mark.parametrize("with_authorizer", ["true", "false"])
+async def test_a_named_principal_stands_in_for_the_authorizer(start: Start, with_authorizer: str) -> None:
+    overrides = {"WithAuthorizer": with_authorizer}
+    async with start(parameter_overrides=overrides, principal="dev") as running:
+        async with running.socket() as socket:
+            await ask(socket, "work")
+        await left(running)
+        assert running.events("AuthorizerFunction") == []
+        for function in ("ConnectFunction", "WorkFunction", "DisconnectFunction"):
+            assert running.events(function)[0]["requestContext"]["authorizer"] == {"principalId": "dev"}
+
+
+async def test_the_handshake_selects_what_connect_answers(start: Start) -> None:
+    """A token offered as a subprotocol is selected by nobody."""
+    offered = [Subprotocol("chat"), Subprotocol("bearer.x")]
+    async with start() as running, running.socket("?protocol=chat", subprotocols=offered) as socket:
+        assert socket.subprotocol == "chat"
+        (event,) = running.events("ConnectFunction")
+        assert event["headers"]["Sec-WebSocket-Protocol"] == "chat, bearer.x"

@@ -192,8 +192,8 @@ async def test_the_longest_answer_fits(character: str) -> None:
     assert isinstance(result.content, KnowledgeContent)
     assert len((run.row.content or "").encode()) <= MAX_CONTENT_BYTES
     assert len(result.content.references) == 1
-    for text in (*(item.text for item in result.content.items), *result.content.limitations):
-        assert text.startswith(character * 40)
+    for shown in (*(item.text for item in result.content.items), *result.content.limitations):
+        assert set(shown) <= {character, "…"}
 
 
 @pytest.mark.spec("SEC-3")

@@ -20,6 +20,7 @@ from superbizagent.errors import (
     StatementFailed,
 )
 
+_PROBE: Final = "Zq7-hunter"
 _STOP_WAIT: Final = 3.0
 _GRACE: Final = 2.0
 
@@ -53,12 +54,19 @@ class ReadOnlyDatabase:
     async def query(self, query: QueryMysql) -> Evidence:
         # A parser is no business of the event loop's; the thread also has a stack of its own.
         dialect, tables = self._driver.dialect, tuple(self._tables)
-        statement = await in_thread(lambda: check_statement(query.statement, dialect, tables), "statement-guard")
+        statement = await in_thread(
+            lambda: check_statement(query.statement, dialect, tables, self._is_secret), "statement-guard"
+        )
         try:
             fetched = await self._run(self._driver.execution(statement))
         except StatementFailed as error:
             raise StatementFailed(f"{error.hint} {await self._names(statement)}".strip()) from error
         return self._evidence(fetched, statement)
+
+    def _is_secret(self, column: str) -> bool:
+        """Whether redaction would take a value out that stands behind this name."""
+        field = f'"{column}": "{_PROBE}"'
+        return self._redact(field) != field
 
     async def _run(self, execution: Execution) -> Fetched:
         future = in_thread(execution.run, "business-database")
@@ -91,7 +99,8 @@ class ReadOnlyDatabase:
         return columns
 
     def _evidence(self, fetched: Fetched, statement: CheckedStatement) -> Evidence:
-        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact)
+        exposures = statement.secrets.exposures(fetched.columns)
+        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact, exposures)
         lines = _within([format_.row(row) for row in fetched.rows], self._limits.size)
         truncated = fetched.more or len(lines) < len(fetched.rows)
         own_limit = not truncated and statement.limit is not None and len(lines) >= statement.limit > 0
@@ -151,20 +160,27 @@ def read_only_database(
     *,
     limits: QueryLimits | None = None,
     password: Callable[[], str] | None = None,
+    ca_file: Path | None = None,
     redact: Callable[[str], str] = str,
 ) -> ReadOnlyDatabase:
     """The adapter for `sqlite:///PATH` or `mysql+pymysql://…`; raises ConfigurationError.
 
-    `password` is called for each new connection to MySQL, for tokens that expire; `redact` takes secrets out
-    of values before they are cut.
+    `password` is called for each new connection to MySQL, for tokens that expire; with `ca_file` MySQL has to
+    prove who it is; `redact` takes secrets out of values before they are cut.
     """
     limits = limits or QueryLimits()
     if not tables:
         raise ConfigurationError("the business database needs at least one listed table")
-    return ReadOnlyDatabase(_driver(url, tables, limits, password), tables, limits, redact)
+    return ReadOnlyDatabase(_driver(url, tables, limits, password, ca_file), tables, limits, redact)
 
 
-def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: Callable[[], str] | None) -> Driver:
+def _driver(
+    url: str,
+    tables: Mapping[str, str],
+    limits: QueryLimits,
+    password: Callable[[], str] | None,
+    ca_file: Path | None,
+) -> Driver:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -182,5 +198,5 @@ def _driver(url: str, tables: Mapping[str, str], limits: QueryLimits, password: 
 
         if not parsed.database:
             raise ConfigurationError("the business database's URL must name a schema")
-        return MysqlDriver(parsed, tables, limits, password)
+        return MysqlDriver(parsed, tables, limits, password, ca_file)
     raise ConfigurationError("the business database's URL must begin with sqlite:// or mysql+pymysql://")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import pymysql
@@ -14,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
+from superbizagent.adapters.business_database.encryption import Encryption
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
 from superbizagent.errors import (
@@ -54,15 +56,20 @@ _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))
 class MysqlDriver:
     """One server and schema, reached with an engine of its own: no connection is ever shared or kept.
 
-    `password` is asked for each connection, for tokens that expire.
+    `password` is asked for each connection, for tokens that expire; `ca_file` the authority of the server's key.
     """
 
     def __init__(
-        self, url: URL, tables: Collection[str], limits: QueryLimits, password: Password | None = None
+        self,
+        url: URL,
+        tables: Collection[str],
+        limits: QueryLimits,
+        password: Password | None = None,
+        ca_file: Path | None = None,
     ) -> None:
         self._tables = tuple(tables)
         self._limits = limits
-        self._engine = _engine(url, limits, password)
+        self._engine = _engine(url, limits, password, Encryption(url.host, ca_file))
 
     @property
     def dialect(self) -> Dialect:
@@ -117,7 +124,7 @@ class MysqlDriver:
             driver._force_close()  # type: ignore[attr-defined]
 
 
-def _engine(url: URL, limits: QueryLimits, password: Password | None) -> Engine:
+def _engine(url: URL, limits: QueryLimits, password: Password | None, encryption: Encryption) -> Engine:
     engine = create_engine(
         url.set(drivername="mysql+pymysql"),
         poolclass=NullPool,
@@ -131,11 +138,12 @@ def _engine(url: URL, limits: QueryLimits, password: Password | None) -> Engine:
             "autocommit": True,
         },
     )
-    if password is not None:
 
-        @event.listens_for(engine, "do_connect")
-        def _with_password(_dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]) -> None:
+    @event.listens_for(engine, "do_connect")
+    def _connected(dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]) -> Any:
+        if password is not None:
             parameters["password"] = password()
+        return encryption.connected(lambda how: dialect.connect(*arguments, **{**parameters, **how}))
 
     return engine
 
