@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence bench-load faults lock clean
+.PHONY: run test lint spec build bench-evidence bench-load faults mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -54,11 +54,16 @@ faults: dev
 	@$(DEV) -m tests.faults $(FAULTS)
 	@$(DEV) -m tests.faults.garbage --frames 100000 $(GARBAGE)
 
+# Which small breaks of the core no test notices: make mutation, or make mutation MODULES="application.chat domain.run"
+mutation:
+	@scripts/venv.sh .venv/mutation requirements-mutation.txt
+	@.venv/mutation/bin/python scripts/mutation.py $(MODULES)
+
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
 
 clean:
-	rm -rf .venv .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mutation .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: dev
 dev:

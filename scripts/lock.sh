@@ -11,5 +11,7 @@ compile pyproject.toml --group local --constraints requirements-dev.txt --output
 compile pyproject.toml --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
 compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
 compile --group sign-in --constraints requirements-dev.txt --output-file layers/sign_in/requirements.txt
+# Constrained by what is shipped alone: SAM CLI, in the dev file, holds back what the newest mutmut needs.
+compile pyproject.toml --group mutation --constraints layers/common/requirements.txt --output-file requirements-mutation.txt
 # The installer itself, for scripts/venv.sh.
 awk '/^[a-z]/ { keep = /^uv==/ } keep' requirements-dev.txt > scripts/installer.txt

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -6,10 +6,13 @@ from superbizagent.domain.absence import says_absent, says_alone
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_guard import Rule, check
+from superbizagent.domain.evidence_text import text_of
+from tests.fakes.clock import START as NOW
 from tests.fakes.sources import END, LINES, START
 from tests.unit.domain.observations import failed, logs, passages, rows, sample
 from tests.unit.domain.test_evidence_guard import rules
 
+EAST = timezone(timedelta(hours=8))
 INFO = "2026-11-30T14:10:00Z INFO started"
 ERRORS = {"levels": ["ERROR"]}
 
@@ -161,6 +164,10 @@ PRESENT = [
 ]
 
 
+def at(day: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0) -> datetime:
+    return datetime(2026, 11, day, hour, minute, second, microsecond, tzinfo=UTC)
+
+
 @pytest.mark.spec("GUARD-2")
 @pytest.mark.parametrize("text", ABSENT)
 def test_absence_is_recognised(text: str) -> None:
@@ -234,10 +241,25 @@ def test_what_names_the_opposite_of_a_state_reports_nothing_good() -> None:
     assert rules("The gateway was healthy.", unhealthy) == {Rule.ABSENCE_NOT_COVERED}
 
 
+@pytest.mark.parametrize("quoted", ['"no route to host"', "“no route to host”", "「没有路由」", "`no route to host`"])
+def test_what_is_quoted_is_not_said(quoted: str) -> None:
+    assert not says_absent(f"The log says {quoted}.")
+    assert says_absent(f"The log says {quoted} and no errors.")
+
+
 def test_what_the_evidence_itself_says_is_a_report() -> None:
-    election = logs("2026-11-30T14:10:00Z WARN no leader elected")
+    election = logs("2026-11-30T14:10:00Z WARN No leader elected")
 
     assert rules("There was no leader elected.", election) == set()
+    assert not says_absent("There was no leader for that shard.", [text_of("no leader")])
+    assert not says_absent("没有错误。", [text_of("检查结果：没有错误")])
+
+
+def test_a_report_beside_a_claim_of_absence_excuses_only_itself() -> None:
+    evidence = [text_of("no leader elected; 无异常")]
+
+    assert says_absent("There was no leader elected and no errors were logged.", evidence)
+    assert says_absent("无异常。", evidence), "so short a phrase may stand anywhere"
 
 
 NO_ERRORS = "There were no errors between 14:00 and 15:00."
@@ -247,6 +269,10 @@ COVERING: list[Observation] = [
     logs(INFO),
     logs(start=START - timedelta(hours=9), end=END + timedelta(hours=9)),
     logs(start=None, end=None),
+    logs(start=None),
+    logs(end=None),
+    logs(asked={"levels": ["ERROR", "WARN"]}),
+    logs(start=datetime.min.replace(tzinfo=UTC), end=datetime.max.replace(tzinfo=UTC)),
 ]
 NOT_COVERING: list[Observation] = [
     logs(truncated=True),
@@ -290,6 +316,68 @@ def test_a_filtered_search_shows_the_absence_of_what_it_looked_for() -> None:
     assert rules("No deadlock was logged.", logs("a Deadlock", asked=deadlock)) == {Rule.ABSENCE_NOT_COVERED}
     assert rules("没有出现deadlock。", logs(asked=deadlock)) == set()
     assert rules("No restart was logged.", logs(asked=deadlock)) & {Rule.ABSENCE_NOT_COVERED}
+    assert rules("It never restarted.", logs(INFO)) == set(), "all was looked at, and nothing of the kind is there"
+    assert rules("No time out was logged.", logs(asked={"contains": ["Time-out"]})) == set()
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(
+    ("text", "levels", "covered"),
+    [
+        ("No errors or warnings.", ["ERROR", "WARN"], True),
+        ("No errors or warnings.", ["ERROR"], False),
+        ("No warnings.", ["WARN"], True),
+        ("没有告警。", ["WARN"], True),
+        ("Nothing fatal.", ["FATAL"], True),
+        ("It never restarted.", ["ERROR"], False),
+    ],
+)
+def test_a_search_by_level_shows_the_absence_of_that_level(text: str, levels: list[str], covered: bool) -> None:
+    assert (rules(text, logs(asked={"levels": levels})) == set()) is covered
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(
+    ("text", "covered"),
+    [
+        ("No errors on 30 November between 14:00 and 15:00.", True),
+        ("No errors on 29 November between 14:00 and 15:00.", False),
+        ("No errors between 14:00:00 and 14:59:59.", True),
+        ("No errors between 14:00:00 and 15:00:01.", False),
+        ("No errors between 13:59:59 and 15:00.", False),
+        ("No errors between 14:30 and 14:45.", True),
+        ("No errors between 14:30:00 and 14:45:60.", True),
+        ("No errors between 06:30 and 06:45 UTC-8.", True),
+        ("No errors between 14:30 and 14:45 UTC-8.", False),
+    ],
+)
+def test_the_window_that_is_named_lies_in_the_one_searched(text: str, covered: bool) -> None:
+    assert (Rule.ABSENCE_NOT_COVERED not in rules(text, logs())) is covered
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(
+    ("text", "start", "end", "covered"),
+    [
+        ("between 14:00 and 14:45", at(30, 14), at(30, 14, 30), False),
+        ("between 00:00 and 00:30", at(30, 0, 30), at(30, 2), False),
+        ("between 23:00 and 23:30 UTC-8", None, datetime(2026, 12, 1, 7, 59, tzinfo=UTC), True),
+        ("between 05:00 and 06:00 +08:00", at(30, 20), None, True),
+    ],
+)
+def test_a_time_without_a_date_is_one_of_the_window_s_own_day(
+    text: str, start: datetime | None, end: datetime | None, covered: bool
+) -> None:
+    assert (Rule.ABSENCE_NOT_COVERED not in rules(f"No errors {text}.", logs(start=start, end=end))) is covered
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(("year", "covered"), [(2028, True), (2027, False)])
+def test_a_leap_day_is_a_day_of_leap_years_only(year: int, covered: bool) -> None:
+    end = datetime(year, 12, 31, tzinfo=UTC)
+    past = logs(start=datetime(year, 1, 1, tzinfo=UTC), end=end).model_copy(update={"observed_at": end})
+
+    assert (Rule.ABSENCE_NOT_COVERED not in rules("No errors on 29 February.", past)) is covered
 
 
 @pytest.mark.spec("GUARD-2")
@@ -308,23 +396,76 @@ def test_the_conclusion_may_not_claim_an_absence_that_nothing_covers() -> None:
     [
         (datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 30, tzinfo=UTC), True),
         (datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 23, 59, 59, tzinfo=UTC), True),
+        (datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 23, 59, 58, tzinfo=UTC), False),
         (datetime(2026, 11, 28, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC), True),
+        (datetime(2026, 11, 29, tzinfo=EAST), datetime(2026, 11, 30, tzinfo=EAST), True),
+        (None, None, True),
+        (None, datetime(2026, 11, 30, tzinfo=UTC), True),
+        (None, datetime(2026, 11, 29, 12, tzinfo=UTC), False),
+        (datetime(2026, 11, 29, tzinfo=UTC), None, True),
+        (datetime(2026, 11, 29, 1, tzinfo=UTC), None, False),
         (datetime(2026, 11, 29, 14, tzinfo=UTC), datetime(2026, 11, 29, 15, tzinfo=UTC), False),
         (datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 15, tzinfo=UTC), False),
         (datetime(2026, 11, 29, 1, tzinfo=UTC), datetime(2026, 11, 30, tzinfo=UTC), False),
     ],
 )
-def test_a_day_without_a_time_means_the_whole_day(start: datetime, end: datetime, covered: bool) -> None:
+def test_a_day_without_a_time_means_the_whole_day(start: datetime | None, end: datetime | None, covered: bool) -> None:
     found = rules("No errors were logged on 2026-11-29.", logs(start=start, end=end))
 
     assert (Rule.ABSENCE_NOT_COVERED not in found) is covered
 
 
 @pytest.mark.spec("GUARD-2")
-def test_today_is_covered_up_to_now() -> None:
-    today = logs(start=datetime(2026, 11, 30, tzinfo=UTC), end=datetime(2026, 11, 30, 15, 5, tzinfo=UTC))
+@pytest.mark.parametrize(
+    ("start", "end", "covered"),
+    [
+        (at(30), NOW, True),
+        (at(30), NOW - timedelta(minutes=5), True),
+        (at(30), NOW - timedelta(minutes=5, seconds=1), False),
+        (at(30), at(30, 12), False),
+        (at(30, 1), NOW, False),
+        (at(30, 0, 1), NOW, False),
+        (at(30, 0, 0, 1), NOW, False),
+        (at(30, 0, 0, 0, 1), NOW, False),
+        (at(29, 22), NOW, True),
+        (at(29, 22), NOW - timedelta(minutes=5), True),
+        (at(29, 22), NOW - timedelta(minutes=5, seconds=1), False),
+        (at(27, 10), at(28, 10), True),
+        (at(27, 10), at(28, 9, 59, 59), True),
+        (at(27, 10), at(28, 9, 59, 58), False),
+        (None, at(30, 1), True),
+        (at(30, 14), None, True),
+        (None, None, True),
+    ],
+)
+def test_all_day_means_a_day_or_today_up_to_now(start: datetime | None, end: datetime | None, covered: bool) -> None:
+    found = rules("No errors all day.", logs(start=start, end=end))
 
-    assert Rule.ABSENCE_NOT_COVERED not in rules("No errors were logged on 2026-11-30.", today)
+    assert (found == set()) is covered
+
+
+@pytest.mark.spec("GUARD-2")
+def test_a_day_with_its_times_means_those_times() -> None:
+    assert rules("Today there were no errors between 14:00 and 15:00.", logs()) == set()
+
+
+@pytest.mark.spec("GUARD-2")
+def test_the_source_s_own_counts_tell_what_level_was_found() -> None:
+    beside = "2026-11-30T14:10:00Z INFO the level ERROR is now logged"
+    counted = logs(beside).model_copy(update={"projection": f"payment\nlevels: INFO 1\nrecords:\n{beside}"})
+    uncounted = logs(beside).model_copy(update={"projection": f"payment\nrecords:\n{beside}"})
+    calm = logs(INFO).model_copy(update={"projection": f"payment\nrecords:\n{INFO}"})
+
+    assert rules(NO_ERRORS, counted) == set()
+    assert rules(NO_ERRORS, calm) == set()
+    assert rules(NO_ERRORS, uncounted) == {Rule.ABSENCE_NOT_COVERED}
+
+
+@pytest.mark.spec("GUARD-2")
+def test_today_is_covered_up_to_now() -> None:
+    for end, covered in ((at(30, 15, 5), True), (NOW, True), (at(30, 15, 4), False)):
+        found = rules("No errors were logged on 2026-11-30.", logs(start=at(30), end=end))
+        assert (Rule.ABSENCE_NOT_COVERED not in found) is covered
 
 
 @pytest.mark.spec("GUARD-2")
@@ -344,6 +485,8 @@ def test_a_single_time_in_a_claim_of_absence_has_to_be_shown() -> None:
 @pytest.mark.spec("GUARD-2")
 def test_documents_and_rows() -> None:
     assert rules("No runbook describes this alert.", passages()) == set()
+    assert rules("No runbook describes this alert of 2026-11-30.", passages()) & {Rule.ABSENCE_NOT_COVERED}
+    assert rules("It never restarted.", passages()) & {Rule.ABSENCE_NOT_COVERED}
     assert rules("No order failed.", rows()) == set()
     assert rules("No order failed.", rows(truncated=True)) & {Rule.ABSENCE_NOT_COVERED}
     assert rules("No order failed.", rows(partial=True)) & {Rule.ABSENCE_NOT_COVERED}
