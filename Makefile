@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence lock clean
+.PHONY: run test lint spec build bench-evidence bench-imports lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -39,6 +39,10 @@ checkov: dev
 
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
+	@$(DEV) scripts/sizes.py
+
+bench-imports: dev ## what each function's cold start spends on imports, beside what it can't do without
+	@$(DEV) -m bench.cold_imports
 
 # What the evidence is worth, as tables: make bench-evidence LOGS=folder/of/logs RUNBOOKS=folder/of/runbooks
 bench-evidence: dev

@@ -1,7 +1,7 @@
 """The one composition root: builds each use case when a function first needs it, and keeps it for the process.
 
-Adapters are imported where they are built: the functions that answer in milliseconds never load the
-model SDK, the SQL parser or boto3.
+Adapters, and the use case of chat, are imported where they are built: the functions that answer in
+milliseconds never load the model SDK, the SQL parser, the guards or boto3.
 """
 
 import asyncio
@@ -24,14 +24,10 @@ from superbizagent.adapters.store import (
 )
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatUseCase
 from superbizagent.application.connections import ConnectionUseCase
-from superbizagent.application.evidence_collector import EvidenceLimits
-from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
-from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
@@ -57,6 +53,8 @@ if TYPE_CHECKING:
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
+    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.evidence_tools import EvidenceSources
 
 T = TypeVar("T")
 
@@ -146,7 +144,9 @@ class Services:
         return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
 
     @cached_property
-    def chat(self) -> ChatUseCase:
+    def chat(self) -> "ChatUseCase":
+        from superbizagent.application.chat import ChatUseCase
+
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
@@ -215,7 +215,9 @@ class Services:
         )
 
     @cached_property
-    def _sources(self) -> EvidenceSources:
+    def _sources(self) -> "EvidenceSources":
+        from superbizagent.application.evidence_tools import EvidenceSources
+
         evidence = self._evidence_file
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self.redact, read(RunSettings)),
@@ -341,7 +343,11 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _limits(settings: RunSettings) -> ChatLimits:
+def _limits(settings: RunSettings) -> "ChatLimits":
+    from superbizagent.application.chat import ChatLimits
+    from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.domain.budget import BudgetLimits
+
     return ChatLimits(
         budget=BudgetLimits(
             model_calls=settings.run_model_calls,

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from superbizagent.application.chat import ChatResult
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import (
     ChannelError,
@@ -30,6 +29,9 @@ from superbizagent.websocket import (
     session_entry,
     turn_frame,
 )
+
+if TYPE_CHECKING:
+    from superbizagent.application.chat import ChatResult
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +100,7 @@ class RunFrames:
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         await self._progress(StatusFrame, code=code, **fields)
 
-    async def deliver(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def deliver(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         """Waits for a run of which this is the observer and sends what it ended in; None if in no result."""
         try:
             return await self._ended(run)
@@ -106,7 +108,7 @@ class RunFrames:
             # Lambda freezes the process when the handler returns: nothing may be in flight then.
             await self._quiet()
 
-    async def _ended(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def _ended(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         try:
             result = await run
         except SuperBizAgentError as error:
@@ -115,7 +117,7 @@ class RunFrames:
         await self._end(result)
         return result
 
-    async def _end(self, result: ChatResult) -> None:
+    async def _end(self, result: "ChatResult") -> None:
         """The frames that a result ends in. A platform's redelivery is silent: its client has them (LIFE-6)."""
         if result.redelivered:
             return
@@ -141,7 +143,7 @@ class RunFrames:
     def _name(self, session_id: str, run_id: str) -> None:
         self._head |= {"session_id": session_id, "run_id": run_id}
 
-    async def _send_outcome(self, result: ChatResult) -> None:
+    async def _send_outcome(self, result: "ChatResult") -> None:
         match result.outcome:
             case ReleaseOutcome.SUCCESS | ReleaseOutcome.FALLBACK:
                 if result.content is not None:
