@@ -703,7 +703,7 @@ async def test_a_setting_without_which_nobody_can_be_told_fails_the_invocation_b
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "")
-    with pytest.raises(ConfigurationError, match=f"^{name} is not set$"):
+    with pytest.raises(ConfigurationError, match=f"^{name} is not set"):
         await world.chat()
     assert world.client.received == []
 
