@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from local.demo.make import make as make_demo
 from local.gateway import Gateway, GatewayConfig, GatewayError, StaticSite
@@ -38,10 +39,10 @@ from superbizagent.settings import (
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
 PRINCIPAL = "local"
-# The functions see only what the gateway gives them: the limits of a run, how documents are searched, and what
-# evidence files refer to.
+# The functions see only what the gateway gives them: the limits of a run, how documents are searched, who may sign in,
+# and what evidence files refer to.
 HANDED_ON = frozenset(
-    {name.upper() for settings in (RunSettings, KnowledgeSettings) for name in settings.model_fields}
+    {name.upper() for settings in (RunSettings, KnowledgeSettings, SignInSettings) for name in settings.model_fields}
     | {"BUSINESS_DATABASE_URL", "DATABASE_CA_FILE"}
 )
 
@@ -119,9 +120,18 @@ async def model(variables: Mapping[str, str], latency: float) -> AsyncIterator[M
 
 @contextlib.asynccontextmanager
 async def product(
-    parts: Parts, variables: Mapping[str, str], *, port: int = 0, websocket_port: int = 0, latency: float = 0.0
+    parts: Parts,
+    variables: Mapping[str, str],
+    *,
+    port: int = 0,
+    websocket_port: int = 0,
+    latency: float = 0.0,
+    sign_in: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Gateway]:
-    """The running product: model, gateway with its functions and schedules, page."""
+    """The running product: model, gateway with its functions and schedules, page.
+
+    `sign_in` is how the page signs in (docs/sign-in.md). Without it nobody does, and everybody is one principal.
+    """
     async with model(variables, latency) as model_variables:
         config = GatewayConfig(
             template=ROOT / "template.yaml",
@@ -134,13 +144,20 @@ async def product(
                 "EVIDENCE_FILE": str(parts.evidence_file),
                 **model_variables,
             },
-            # Nobody signs in on one machine. It is the gateway's to say who connects, here as on AWS: the functions
-            # know no principal but the one they are told, and have no switch for another.
-            principal=PRINCIPAL,
-            static=StaticSite(folder=ROOT / "web", config={"model": model_variables["OPENAI_MODEL"]}),
+            # It is the gateway's to say who connects, here as on AWS: the functions know no principal but the one they
+            # are told, and have no switch for another.
+            principal=PRINCIPAL if sign_in is None else None,
+            static=_page(model_variables["OPENAI_MODEL"], sign_in),
         )
         async with Gateway.start(config) as gateway:
             yield gateway
+
+
+def _page(model_name: str, sign_in: Mapping[str, str] | None) -> StaticSite:
+    if sign_in is None:
+        return StaticSite(folder=ROOT / "web", config={"model": model_name})
+    provider = "{0.scheme}://{0.netloc}".format(urlsplit(sign_in["tokenEndpoint"]))
+    return StaticSite(folder=ROOT / "web", config={"model": model_name, "signIn": dict(sign_in)}, connect=(provider,))
 
 
 async def serve(parts: Parts, options: argparse.Namespace) -> None:

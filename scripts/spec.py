@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SPECIFICATION = ROOT / "docs" / "specification.md"
-OPEN = frozenset({"SEC-5"})
+OPEN: frozenset[str] = frozenset()
 """Rules that may still be without a test; take an id out as soon as it has one."""
 
 _RULE = re.compile(r"^- \*\*(?P<id>[A-Z]+-[0-9]+) (?P<title>[^*]+?)\.\*\*", re.MULTILINE)

@@ -70,6 +70,16 @@ class OidcIssuer:
     def jwks_url(self) -> str:
         return f"{self.url}/keys"
 
+    @property
+    def sign_in(self) -> dict[str, str]:
+        """What config.json tells the page of it."""
+        return {
+            "authorizationEndpoint": f"{self.url}/authorize",
+            "tokenEndpoint": f"{self.url}/token",
+            "clientId": CLIENT,
+            "scope": "openid offline_access",
+        }
+
     def asked(self, path: str) -> list[Received]:
         return [received for received in self.stub.received if urlsplit(received.path).path == path]
 

@@ -19,17 +19,19 @@ export function reconnectDelay(failures, random, timing = TIMING) {
 
 /**
  * States: `{ name: 'idle' | 'connecting' | 'open' }`, `{ name: 'waiting', delay }` and
- * `{ name: 'stopped', reason: 'unreachable' | 'rejected' | 'config' }`; `retry()` leaves the last.
+ * `{ name: 'stopped', reason: 'unreachable' | 'rejected' | 'signedOut' | 'config' }`; `retry()` leaves the last.
  *
- * `address()` resolves to the URL; an error with `fatal` set stops at once.
+ * `address()` resolves to `{ url, protocols }`; an error with `fatal` or `signedOut` set stops at once.
+ * `onRefused()`: a try ended before it was open, by a refusal or for want of a network.
  */
 export function createConnection({
   address,
-  createSocket = (url) => new WebSocket(url),
+  createSocket = (url, protocols) => new WebSocket(url, protocols),
   random = Math.random,
   timing = TIMING,
   onState = () => {},
   onOpen = () => {},
+  onRefused = () => {},
   onData = () => {},
 }) {
   let socket = null;
@@ -63,11 +65,12 @@ export function createConnection({
     enter({ name: 'connecting' });
     timers.connect = setTimeout(() => lost(false), timing.connectTimeout);
     try {
-      const url = await address();
-      if (mine === attempt) listen(createSocket(url), mine);
+      const { url, protocols } = await address();
+      if (mine === attempt) listen(createSocket(url, protocols), mine);
     } catch (error) {
       if (mine !== attempt) return;
       if (error?.fatal) stop('config');
+      else if (error?.signedOut) stop('signedOut');
       else lost(false);
     }
   }
@@ -88,7 +91,9 @@ export function createConnection({
       if (mine === attempt) onData(event.data);
     };
     candidate.onclose = () => {
-      if (mine === attempt) lost(opened);
+      if (mine !== attempt) return;
+      if (!opened) onRefused();
+      lost(opened);
     };
   }
 

@@ -4,6 +4,7 @@ import { Client } from './client.js';
 import { createConnection } from './connection.js';
 import { Conversations } from './conversations.js';
 import { isId } from './frames.js';
+import { createSignIn, signInSettings } from './sign_in.js';
 import { createStorage } from './storage.js';
 import { connectionText, DEMO_BANNER, errorText, stepText } from './words.js';
 import { createComposer } from './view/composer.js';
@@ -15,25 +16,41 @@ import { createTranscript } from './view/transcript.js';
 const byId = (id) => document.getElementById(id);
 const now = () => Date.now();
 const demo = { on: false };
+const SUBPROTOCOL = 'superbizagent';
 let configured = null;
+let signIn = null;
 
-/** The WebSocket address from config.json; a config that can't be used is fatal, an absent one is retried. */
+/** Where to connect and what to offer; a config that can't be used is fatal, an absent one is retried. */
 async function address() {
   configured ??= await readConfig();
-  return configured;
+  // A browser can set no header of a WebSocket but this one, so the token travels as a subprotocol.
+  const protocols = signIn ? [SUBPROTOCOL, `bearer.${await signIn.token()}`] : [];
+  return { url: configured, protocols };
 }
 
 async function readConfig() {
   const response = await fetch('config.json', { cache: 'no-store' });
   if (!response.ok) throw new Error('config.json is not there');
+  let url;
   try {
     const config = await response.json();
     demo.on = config.model === 'scripted-demo';
     byId('model-banner').textContent = DEMO_BANNER;
     byId('model-banner').hidden = !demo.on;
-    return socketAddress(config.websocketUrl);
+    url = socketAddress(config.websocketUrl);
+    if (config.signIn) signIn = createSignIn({ settings: signInSettings(config.signIn), area: safeSessionStorage(), now });
   } catch (error) {
     throw Object.assign(new Error('config.json is not usable', { cause: error }), { fatal: true });
+  }
+  await completeSignIn();
+  return url;
+}
+
+async function completeSignIn() {
+  try {
+    await signIn?.complete();
+  } catch (error) {
+    notices.show('sign-in', `Signing in didn’t work. ${error.message}`);
   }
 }
 
@@ -62,7 +79,8 @@ function showConnection(state) {
   const node = byId('connection');
   node.dataset.state = state.name;
   byId('connection-text').textContent = connectionText(state);
-  byId('retry').hidden = !['waiting', 'stopped'].includes(state.name);
+  byId('retry').hidden = !['waiting', 'stopped'].includes(state.name) || state.reason === 'signedOut';
+  byId('sign-in').hidden = !signIn || state.name !== 'stopped' || state.reason === 'config';
 }
 
 function announce(words) {
@@ -93,6 +111,7 @@ const connection = createConnection({
   address,
   onState: showConnection,
   onOpen: () => client.onOpen(),
+  onRefused: () => signIn?.doubt(),
   onData: (data) => client.onData(data),
 });
 const client = new Client({ connection, conversations, storage, now, newId, notify });
@@ -188,6 +207,7 @@ function followHash() {
 }
 
 byId('retry').addEventListener('click', () => connection.retry());
+byId('sign-in').addEventListener('click', () => signIn.begin());
 byId('new-conversation').addEventListener('click', newConversation);
 byId('new-messages').addEventListener('click', () => {
   transcript.reveal();

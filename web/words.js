@@ -40,7 +40,8 @@ const CONNECTION = {
 };
 const STOPPED = {
   unreachable: 'The service can’t be reached, or doesn’t accept your sign-in.',
-  rejected: 'The service doesn’t accept your sign-in. Sign in again, then retry.',
+  rejected: 'The service doesn’t accept your sign-in. Sign in again.',
+  signedOut: 'Sign in to ask questions.',
   config: 'The page’s config.json names no usable WebSocket address. Tell the operator.',
 };
 

@@ -21,6 +21,8 @@ class StaticSite:
     # Replaces the default security headers one by one; None leaves one out. `{websocket}` and `{http}`
     # stand for the addresses.
     headers: Mapping[str, str | None] = field(default_factory=dict)
+    # Origins that the page may speak to beside its own and the WebSocket's.
+    connect: tuple[str, ...] = ()
     # What /config.json says beside the WebSocket's address.
     config: Mapping[str, Any] = field(default_factory=dict)
 

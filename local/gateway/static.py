@@ -25,9 +25,9 @@ class StaticFiles:
         if not self._root.is_dir():
             raise ConfigurationError(f"There is no folder {site.folder} to serve; correct --static.")
         self._config_json = {**site.config, "websocketUrl": websocket_url}
-        origin = websocket_url.rpartition("/")[0]
+        origins = " ".join([websocket_url.rpartition("/")[0], *site.connect])
         self._headers = {
-            name: value.replace("{websocket}", origin).replace("{http}", http_url)
+            name: value.replace("{websocket}", origins).replace("{http}", http_url)
             for name, value in {**HEADERS, **site.headers}.items()
             if value is not None
         }

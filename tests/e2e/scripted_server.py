@@ -29,7 +29,7 @@ from superbizagent.websocket import (
 
 WEB = Path(__file__).parents[2] / "web"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ws:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ws: {provider}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 BEGINNING = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
@@ -141,6 +141,8 @@ class ScriptedServer:
         self.titles: dict[str, str] = {}
         self.answers_history = True
         self.refusal: int | None = None
+        self.provider = ""
+        self.offered: list[str] = []
         self.on_connect: Callable[[Peer], Any] | None = None
         self.peers: list[Peer] = []
         self.handshakes = 0
@@ -217,9 +219,10 @@ class ScriptedServer:
 
     async def _websocket(self, request: web.Request) -> web.StreamResponse:
         self.handshakes += 1
+        self.offered.append(request.headers.get("Sec-WebSocket-Protocol", ""))
         if self.refusal:
             return web.Response(status=self.refusal)
-        socket = web.WebSocketResponse()
+        socket = web.WebSocketResponse(protocols=("superbizagent",))
         await socket.prepare(request)
         peer = Peer(socket, self)
         self.peers.append(peer)
@@ -230,5 +233,5 @@ class ScriptedServer:
         return socket
 
     async def _harden(self, _: web.Request, response: web.StreamResponse) -> None:
-        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["Content-Security-Policy"] = POLICY.replace("{provider}", self.provider)
         response.headers["X-Content-Type-Options"] = "nosniff"

@@ -16,7 +16,7 @@ TRY = """async ([fate, random]) => {
     window.states = [];
     window.fate = fate;
     window.connection = createConnection({
-        address: async () => 'ws://nowhere.invalid',
+        address: async () => ({ url: 'ws://nowhere.invalid', protocols: [] }),
         random: () => random,
         onState: (state) => window.states.push(state),
         createSocket: () => {

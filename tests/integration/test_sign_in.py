@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
@@ -218,6 +219,13 @@ def _with_header(issuer: OidcIssuer, **changes: Any) -> str:
     return f"{_part({'alg': 'RS256', 'kid': 'k1', **changes})}.{claims}.{signature}"
 
 
+def _signed_with_header(issuer: OidcIssuer, **changes: Any) -> str:
+    """With a good signature, for what PyJWT itself would not put in a header."""
+    key = issuer.keys[0]
+    signed = f"{_part({'alg': key.algorithm, 'kid': key.id, **changes})}.{issuer.token().split('.')[1]}"
+    return f"{signed}.{_part(jwt.get_algorithm_by_name(key.algorithm).sign(signed.encode(), key.private))}"
+
+
 def _unsigned(issuer: OidcIssuer, algorithm: str) -> str:
     return f"{_part({'alg': algorithm, 'kid': 'k1'})}.{issuer.token().split('.')[1]}."
 
@@ -248,7 +256,8 @@ REFUSED: dict[str, Make] = {
         Key("mine", STRANGER.private), {"jwk": STRANGER.published, "jku": f"{issuer.url}/mine", "x5u": issuer.url}
     ),
     "algorithm_is_a_list": lambda issuer: _with_header(issuer, alg=["RS256"]),
-    "crit": lambda issuer: issuer.token(header={"crit": ["b64"], "b64": True}),
+    "crit_that_the_library_knows": lambda issuer: _signed_with_header(issuer, crit=["b64"], b64=True),
+    "crit_unknown": lambda issuer: _signed_with_header(issuer, crit=["exp"], exp=1),
     "crit_empty": lambda issuer: _with_header(issuer, crit=[]),
     "header_is_no_object": lambda issuer: f"{_part([])}.{issuer.token().split('.', 1)[1]}",
     "header_is_no_json": lambda issuer: f"{_part(b'{')}.{issuer.token().split('.', 1)[1]}",
@@ -412,7 +421,6 @@ GARBAGE: dict[str, Callable[[Received], Any]] = {
     "unusable": lambda _: Reply({"keys": [None, {"kty": "RSA"}, {"kid": "k1", "kty": "RSA", "use": "enc"}]}),
     "deep": lambda _: Reply(b"[" * 100_000),
     "redirect": lambda call: Reply(status=302, headers={"Location": call.path}),
-    "huge": lambda _: Reply(b'{"keys": [' + b" " * MAX_BYTES + b"]}"),
     "packed": lambda _: Reply(b"\x1f\x8b" + bytes(100), headers={"Content-Encoding": "gzip"}),
 }
 
@@ -430,6 +438,16 @@ async def test_garbage_is_an_issuer_that_is_unavailable(
     issuer.answers["/keys"] = answer
     clock.advance(FRESH.total_seconds())
     assert (await keys.find("k1")).kid == "k1"
+
+
+async def test_a_key_set_of_any_size_is_not_read(authorizer: Authorizer, issuer: OidcIssuer) -> None:
+    keys = [key.published for key in issuer.keys]
+    filling = MAX_BYTES
+    issuer.answers["/keys"] = lambda _: Reply({"keys": keys, "filling": "x" * filling})
+    assert await authorizer.sign_in(issuer.token()) == 500
+    bootstrap.services.cache_clear()
+    filling = MAX_BYTES // 2
+    assert await authorizer.sign_in(issuer.token()) == principal_name(issuer.url, "ada")
 
 
 async def test_keys_that_cannot_be_used_are_no_keys(authorizer: Authorizer, issuer: OidcIssuer) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 Frame = dict[str, Any]
 TERMINAL = ("done", "error", "cancelled")
@@ -58,6 +59,7 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client(websocket_url: str) -> AsyncIterator[Client]:
-    async with connect(websocket_url, max_size=None) as socket:
+async def client(websocket_url: str, token: str | None = None) -> AsyncIterator[Client]:
+    offered = None if token is None else [Subprotocol("superbizagent"), Subprotocol(f"bearer.{token}")]
+    async with connect(websocket_url, max_size=None, subprotocols=offered, open_timeout=WAIT) as socket:
         yield Client(socket)

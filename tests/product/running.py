@@ -13,6 +13,7 @@ from local.gateway import Gateway
 from local.model_server import MODEL, ScriptedModelServer
 from local.run import Parts, product
 from superbizagent.adapters.store import Database
+from tests.oidc_issuer import CLIENT, OidcIssuer
 from tests.product.client import Client, client
 
 WAIT = 120.0
@@ -27,8 +28,8 @@ class Product:
     url: str
     clients: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
 
-    async def connect(self) -> Client:
-        return await self.clients.enter_async_context(client(self.gateway.websocket_url))
+    async def connect(self, token: str | None = None) -> Client:
+        return await self.clients.enter_async_context(client(self.gateway.websocket_url, token))
 
     async def rows(self, table: str = "diagnosis_run") -> list[dict[str, Any]]:
         return await self.database.read(
@@ -52,8 +53,10 @@ class Product:
 
 
 @contextlib.asynccontextmanager
-async def running(database_url: str, demo: Path, **variables: str) -> AsyncIterator[Product]:
-    """The product with these variables; everything is gone when the block ends."""
+async def running(
+    database_url: str, demo: Path, issuer: OidcIssuer | None = None, **variables: str
+) -> AsyncIterator[Product]:
+    """The product with these variables; with an issuer one has to sign in. Everything is gone when the block ends."""
     parts = Parts(database_url, demo / "evidence.toml", demo / "runbooks", demo=False)
     async with ScriptedModelServer.start(latency=0.0) as model:
         chosen: Mapping[str, str] = {
@@ -61,9 +64,10 @@ async def running(database_url: str, demo: Path, **variables: str) -> AsyncItera
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_MODEL": MODEL,
             "CANCEL_POLL_SECONDS": "0.1",
+            **({"AUTH_ISSUER": issuer.url, "AUTH_AUDIENCE": CLIENT} if issuer else {}),
             **variables,
         }
-        async with product(parts, chosen) as gateway:
+        async with product(parts, chosen, sign_in=issuer.sign_in if issuer else None) as gateway:
             with contextlib.closing(Database(database_url)) as database:
                 running = Product(gateway, model, database, database_url)
                 async with running.clients:

@@ -6,12 +6,15 @@ milliseconds never load the model SDK, the SQL parser, the guards or boto3.
 
 import asyncio
 import hashlib
+import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from superbizagent.adapters import worker_thread
 from superbizagent.adapters.store import (
     Account,
     Database,
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from superbizagent.application.evidence_tools import EvidenceSources
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Services:
@@ -169,6 +174,11 @@ class Services:
         from superbizagent.adapters.connection_api import ConnectionApi
 
         return ConnectionApi(read(ChannelSettings).connections_endpoint)
+
+    def quiet(self, within: float) -> bool:
+        """Whether the database has nothing left to do, after waiting up to `within` seconds."""
+        database: Database | None = vars(self).get("database")
+        return database is None or database.quiet(within)
 
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
@@ -380,5 +390,34 @@ def _runner() -> asyncio.Runner:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
-    return _runner().run(work)
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process.
+
+    What was told to stop and doesn't would wake in the middle of a later event: with it the process ends,
+    by SystemExit, and the platform makes a new one for the next event.
+    """
+    try:
+        return _runner().run(work)
+    finally:
+        if not _quiet(0.0) and not _quiet(read(RunSettings).terminal_reserve_seconds):
+            _log.critical("work went on after its event; the process ends")
+            raise SystemExit(1)
+
+
+def _quiet(within: float) -> bool:
+    """Whether nothing is at work any more; what is left is told to stop and given `within` seconds."""
+    end = time.monotonic() + within
+
+    def left() -> float:
+        return max(end - time.monotonic(), 0.0)
+
+    tasks = _runner().run(_stopped(left()))
+    threads = worker_thread.quiet(left())
+    return services().quiet(left()) and threads and tasks
+
+
+async def _stopped(within: float) -> bool:
+    """Whether every other task has ended, after it was cancelled."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=within))[1]

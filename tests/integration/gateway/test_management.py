@@ -117,13 +117,14 @@ def page(tmp_path: Path) -> Path:
 
 
 async def test_static_files_with_strict_headers(start: Start, page: Path) -> None:
-    async with start(static=StaticSite(folder=page)) as running, aiohttp.ClientSession() as http:
+    site = StaticSite(folder=page, connect=("https://sign-in.example.com",))
+    async with start(static=site) as running, aiohttp.ClientSession() as http:
         root, socket = running.gateway.http_url, running.gateway.websocket_url
         async with http.get(root + "/") as response:
             assert "Hello" in await response.text()
             assert response.content_type == "text/html"
             policy = response.headers["Content-Security-Policy"]
-            assert f"connect-src 'self' {socket.rpartition('/')[0]};" in policy
+            assert f"connect-src 'self' {socket.rpartition('/')[0]} https://sign-in.example.com;" in policy
             assert response.headers["X-Content-Type-Options"] == "nosniff"
         async with http.get(root + "/js/app.js") as response:
             assert response.content_type in ("text/javascript", "application/javascript")

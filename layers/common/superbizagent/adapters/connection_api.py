@@ -1,11 +1,11 @@
 """The Channel port over API Gateway's connection API (`@connections`), by boto3."""
 
-import asyncio
 from collections.abc import Mapping
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.errors import ChannelUnavailable, ClientGone, ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class ConnectionApi:
         self._endpoint = endpoint
 
     async def post(self, connection_id: str, frame: bytes) -> None:
-        await asyncio.to_thread(self._post, connection_id, frame)
+        await in_thread(lambda: self._post(connection_id, frame), "connection-api")
 
     def _post(self, connection_id: str, frame: bytes) -> None:
         from botocore.exceptions import (
