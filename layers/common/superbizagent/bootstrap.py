@@ -6,6 +6,7 @@ milliseconds never load the model SDK, the SQL parser, the guards or boto3.
 
 import asyncio
 import hashlib
+import importlib
 import logging
 import time
 from collections.abc import Coroutine
@@ -62,6 +63,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_IMPORTED_BY_A_RUN = (
+    "boto3",
+    "superbizagent.adapters.business_database",
+    "superbizagent.adapters.connection_api",
+    "superbizagent.adapters.evidence_file",
+    "superbizagent.adapters.knowledge",
+    "superbizagent.adapters.log_files",
+    "superbizagent.adapters.openai_model",
+    "superbizagent.adapters.redaction",
+)
 
 
 class Services:
@@ -134,11 +146,11 @@ class Services:
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
-        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+        return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
-        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+        return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
@@ -146,7 +158,7 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        return SweepUseCase(self._runs, SqlConnections(self.database), self.clock, self._overdue_grace)
+        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace)
 
     @cached_property
     def chat(self) -> "ChatUseCase":
@@ -155,7 +167,7 @@ class Services:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,
@@ -207,6 +219,14 @@ class Services:
     @cached_property
     def _runs(self) -> SqlRunStore:
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
+
+    @cached_property
+    def _connections(self) -> SqlConnections:
+        return SqlConnections(self.database)
+
+    @cached_property
+    def _cancel_requests(self) -> SqlCancelRequests:
+        return SqlCancelRequests(self.database)
 
     @cached_property
     def _overdue_grace(self) -> timedelta:
@@ -287,13 +307,15 @@ class Services:
             return None
         from superbizagent.adapters.business_database import read_only_database
 
-        arn = read(EvidenceSettings).business_database_secret_arn
+        settings = read(EvidenceSettings)
+        arn, ca_file = settings.business_database_secret_arn, settings.business_database_ca_file
+        if arn is not None and ca_file is None:
+            raise ConfigurationError("BUSINESS_DATABASE_CA_FILE is not set, and a secret needs verified TLS")
         return read_only_database(
             entry.url,
             {name: table.description for name, table in entry.tables.items()},
             login=self._secret_login(arn) if arn is not None else None,
-            # A login of AWS's travels over verified TLS only; a URL says itself how its server is reached.
-            ca_file=_text(read(DatabaseSettings).database_ca_file) if arn is not None else None,
+            ca_file=ca_file,
             redact=self.redact,
         )
 
@@ -327,12 +349,14 @@ def _text(path: Path | None) -> str | None:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -347,6 +371,7 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
@@ -376,6 +401,15 @@ def _limits(settings: RunSettings) -> "ChatLimits":
         # The rest of the reserve is for work that is slow to stop, and for the last frames.
         terminal_write=settings.terminal_reserve_seconds * 0.4,
     )
+
+
+def import_for_runs() -> None:
+    """Imports early what the first run would import: Lambda gives a starting process more CPU, and a snapshot keeps it.
+
+    Imports only. Settings are read and connections opened by the run that needs them.
+    """
+    for module in _IMPORTED_BY_A_RUN:
+        importlib.import_module(module)
 
 
 @cache

@@ -14,7 +14,9 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, LogsApi, group_arn, new_api
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.log_sources import LogSources
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import (
     ConfigurationError,
@@ -26,7 +28,7 @@ from superbizagent.errors import (
 )
 from tests.cloudwatch_stub import CloudWatchStub, StubEvent, refusal, stub_api
 from tests.fakes.clock import FakeClock
-from tests.fakes.evidence import FakeLogSource
+from tests.fakes.sources import FakeSource, log_search
 from tests.http_stub import HttpStub, Reply, http_stub, tcp_stub
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
@@ -55,6 +57,8 @@ class Stage:
     pauses: list[float] = field(default_factory=list)
     groups: tuple[str, ...] = ("/app",)
     level_field: str = "level"
+    rows: int = 1_000
+    redact: Callable[[str], str] = str
     arn: Callable[[str], str] | None = None
     block: asyncio.Event | None = None
     api: Callable[[str], LogsApi] = stub_api
@@ -74,6 +78,8 @@ class Stage:
             api=lambda: self.api(self.server.url),
             group_arn=self.arn,
             clock=self.clock,
+            rows=self.rows,
+            room=Room(redact=self.redact),
             timeout=25,
             pause=self.pause,
             jitter=lambda: 0.5,
@@ -274,7 +280,7 @@ async def test_a_search_cancelled_while_it_starts_is_stopped_too() -> None:
 
 
 @pytest.mark.spec("CANCEL-2")
-async def test_both_further_queries_are_stopped_when_cancelled() -> None:
+async def test_all_further_queries_are_stopped_when_cancelled() -> None:
     async with staged([f"INFO {place}" for place in range(1_200)]) as stage:
         first = await stage.query()
         assert first.coverage.matched == 1_200
@@ -297,7 +303,7 @@ async def test_both_further_queries_are_stopped_when_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await search
 
-        assert len(stage.stub.queries) == 3
+        assert len(stage.stub.queries) == 4
         assert stage.running == ["query-1"]
 
 
@@ -456,10 +462,75 @@ async def test_more_than_one_answer_holds_is_counted_as_a_whole() -> None:
     assert "per 10 min: 14:00 600, 14:10 600, 14:20 600, 14:30 600, 14:40 600" in evidence.summary
     assert "first match: 2026-11-30T14:00:00Z" in evidence.summary
     assert "last match: 2026-11-30T14:49:59Z" in evidence.summary
-    assert "patterns: of the 2000 records read" in summary
+    assert "patterns: of the 2001 records read" in summary
+    assert '{"level": "ERROR", "msg": "disk full"}' in "\n".join(evidence.lines)
     assert "last" in evidence.lines[-1]
+    assert len(stage.stub.queries) == 4
+    assert evidence.coverage.notes == (
+        "2001 of 3000 events that the search found were read: the first, those that tell of trouble, the last",
+    )
+
+
+@pytest.mark.spec("DIAG-2", "GUARD-2")
+@pytest.mark.parametrize(
+    "rare",
+    [
+        "FATAL heap is exhausted",
+        json.dumps({"level": "error", "msg": "certificate expired"}),
+        "kernel: Out of memory: Killed process 4711",
+        "java.lang.IllegalStateException: gone\n\tat shop.Db.run(J)",
+        "INFO child 6725 lost in slot 10: connection refused",
+        "支付 timed out 数据库",
+    ],
+)
+async def test_a_rare_record_of_trouble_among_those_that_were_not_read_is_shown(rare: str) -> None:
+    lines = [f"INFO child {place} found in slot {place % 7}" for place in range(3_000)]
+    lines.insert(1_700, rare)
+    async with staged(lines) as stage:
+        evidence = await stage.query(limit=10)
+
+    shown = "\n".join(evidence.lines)
+    assert rare in shown
+    assert evidence.coverage.matched == 3_001
+    assert evidence.coverage.truncated
+    before, _, after = shown.partition(rare)
+    assert "or more records not shown" in before
+    assert "or more records not shown" in after
+
+
+@pytest.mark.spec("DIAG-2")
+@pytest.mark.parametrize("at", [0, 733, 1_799])
+async def test_a_rare_record_of_no_trouble_is_shown_as_it_is_of_a_file(at: int) -> None:
+    lines = [f"INFO order {place} of alice paid in {place % 40} ms" for place in range(1_800)]
+    lines.insert(at, rare := "INFO feature flag checkout-v2 switched on")
+    async with staged(lines) as stage:
+        stage.rows = 10_000
+        evidence = await stage.query(limit=10)
+
+    assert any(rare in line for line in evidence.lines)
+    assert any("feature flag" in line for line in evidence.summary)
+    assert len(stage.stub.queries) == 1
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (1_801, False)
     hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
-    assert hidden == 2_990
+    assert hidden + evidence.coverage.shown == 1_801
+
+
+@pytest.mark.spec("GUARD-2")
+async def test_what_lies_between_the_first_and_the_last_records_read_is_counted() -> None:
+    async with staged([f"INFO order {place} paid" for place in range(3_000)]) as stage:
+        evidence = await stage.query(limit=10)
+
+    hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
+    assert hidden + evidence.coverage.shown == 3_000
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_who_looks_for_trouble_only_pays_for_no_further_query_for_it() -> None:
+    async with staged([json.dumps({"level": "ERROR", "n": place}) for place in range(3_000)]) as stage:
+        evidence = await stage.query(levels=("ERROR", "FATAL"))
+
+    assert len(stage.stub.queries) == 3
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (3_000, False)
 
 
 @pytest.mark.spec("GUARD-2")
@@ -533,9 +604,11 @@ async def test_a_cut_message_is_read_again_as_a_whole() -> None:
     async with staged([long, "short"]) as stage:
         evidence = await stage.query(contains=("needle",))
 
-    assert evidence.lines == (long,)
+    assert evidence.lines[0].startswith(long[:100])
+    assert evidence.lines[0].endswith('"end": "needle"}')
+    assert "by CloudWatch" not in evidence.lines[0]
     assert "/app:0" not in "".join((*evidence.lines, *evidence.summary))
-    assert evidence.coverage.complete
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("DIAG-2")
@@ -543,8 +616,9 @@ async def test_a_cut_message_that_can_not_be_had_is_marked_as_cut() -> None:
     async with staged(["e" * 9_000], refusals={"GetLogRecord": [refusal("AccessDeniedException")]}) as stage:
         evidence = await stage.query()
 
-    assert "8000 characters cut by CloudWatch" in evidence.lines[0]
+    assert "8000 characters cut]…" in evidence.lines[0]
     assert evidence.coverage.notes == ("1 long records are shown without their ends",)
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("GUARD-2")
@@ -564,10 +638,11 @@ async def test_only_so_many_messages_are_read_again_and_each_is_bounded() -> Non
     async with staged([f"{place} " + "x" * 9_000 + " needle " + "y" * 9_000 for place in range(30)]) as stage:
         evidence = await stage.query(contains=("needle",), limit=30)
 
-    assert stage.stub.calls["GetLogRecord"] == 10
-    assert all("needle" in line for line in evidence.lines[:10])
-    assert max(map(len, evidence.lines)) < 4_500
-    assert sum("cut by CloudWatch" in line for line in evidence.lines) == 20
+    assert stage.stub.calls["GetLogRecord"] <= 10
+    records = [line for line in evidence.lines if not line.startswith("…")]
+    assert all("needle" in line for line in records)
+    assert max(map(len, records)) <= 1_000
+    assert len("\n".join((*evidence.summary, *evidence.lines)).encode()) <= 8_000
 
 
 @pytest.mark.spec("SEC-2")
@@ -595,7 +670,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
                 "startTime": int(START.timestamp()),
                 "endTime": int(END.timestamp()),
                 "queryString": ANY,
-                "limit": 1_000,
+                "limit": 10_000,
             },
         )
         row = [
@@ -631,7 +706,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
 
 
 async def test_names_of_all_kinds_live_side_by_side() -> None:
-    files = FakeLogSource({"web": []}, {"web": "Web"})
+    files = FakeSource(log_search({"web": []}), "web: Web (no lines)")
     async with staged(["a"]) as stage:
         both = LogSources([(files, ("web",)), (stage.logs, ("app",))])
         assert (await both.query_logs(ONE_HOUR)).title == "logs app"
@@ -641,3 +716,34 @@ async def test_names_of_all_kinds_live_side_by_side() -> None:
             await both.query_logs(QueryLogs(source="/app"))
         with pytest.raises(ConfigurationError, match="app"):
             LogSources([(files, ("app",)), (stage.logs, ("app",))])
+
+
+@pytest.mark.spec("SEC-2", "SEC-3")
+@pytest.mark.parametrize("count", [1, 3_000])
+async def test_no_search_tells_whether_a_guessed_secret_is_right(count: int) -> None:
+    lines = [f"INFO login of bob {place}: password=hunter2-Zq77" for place in range(count)]
+    async with staged([*lines, "INFO paid"]) as stage:
+        stage.redact = SecretRedactor()
+        right = await stage.query(contains=("hunter2-Zq77",))
+        begins = await stage.query(contains=("password=hunt",))
+        without = await stage.query(excludes=("hunter2-Zq77",))
+
+        assert (right.coverage.matched, begins.coverage.matched) == (0, 0)
+        assert without.coverage.matched == (await stage.query(excludes=("hunter3-Zq77",))).coverage.matched > 1
+        assert not any("hunter2-zq77" in text and "not like" in text for text in stage.stub.texts)
+
+
+@pytest.mark.spec("SEC-3")
+async def test_a_placeholder_is_found_where_it_is_shown() -> None:
+    redact = SecretRedactor()
+    secret = "password=hunter2-Zq77"
+    shown = redact(secret).removeprefix("password=")
+    async with staged([f"login {secret}", "login password=other-Zq78", "paid"]) as stage:
+        stage.redact = redact
+        same = await stage.query(contains=(shown,))
+        named = await stage.query(contains=(f"LOGIN password={shown}",))
+        others = await stage.query(excludes=(shown,))
+
+    assert same.coverage.matched == named.coverage.matched == 1
+    assert same.coverage.complete
+    assert others.coverage.matched == 2

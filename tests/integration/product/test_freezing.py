@@ -103,26 +103,27 @@ async def test_a_call_that_cannot_be_ended_never_moves_in_another_run(
     (tmp_path / "evidence.toml").write_text(EVIDENCE)
     (tmp_path / "app.log").write_text("2026-11-30T14:00:00Z ERROR app It failed.\n")
     (tmp_path / "runbooks").mkdir()
-    async with Proxy.before(database_url) as (proxy, silent):
-        variables = {"BUSINESS_DATABASE_URL": silent, "TERMINAL_RESERVE_SECONDS": "1"}
-        async with running(database_url, tmp_path, **variables) as product:
-            statement = {"statement": "SELECT session_id FROM chat_session"}
-            product.model.enqueue_calls([("query_mysql", statement)], kind="agent")
-            proxy.lose("silence", "SELECT session_id")
-            browser = await product.connect()
-            await browser.ask(QUESTION)
-            frames = await browser.until("TOOL_STARTED")
-            await product.eventually(lambda: proxy.lost == 1)
-            pid = _children(product)["ChatFunction"]
-            await browser.send(action="cancel", runId=frames[0]["runId"])
-            assert (await browser.until(*TERMINAL))[-1]["type"] == "cancelled"
-            # Its thread is still reading; the process ends rather than be thawed with it.
-            await product.eventually(lambda: _children(product).get("ChatFunction") != pid)
-            asked = len(product.model.requests)
+    async with (
+        Proxy.before(database_url) as (proxy, silent),
+        running(database_url, tmp_path, BUSINESS_DATABASE_URL=silent, TERMINAL_RESERVE_SECONDS="1") as product,
+    ):
+        statement = {"statement": "SELECT session_id FROM chat_session"}
+        product.model.enqueue_calls([("query_mysql", statement)], kind="agent")
+        proxy.lose("silence", "SELECT session_id")
+        browser = await product.connect()
+        await browser.ask(QUESTION)
+        frames = await browser.until("TOOL_STARTED")
+        await product.eventually(lambda: proxy.lost == 1)
+        pid = _children(product)["ChatFunction"]
+        await browser.send(action="cancel", runId=frames[0]["runId"])
+        assert (await browser.until(*TERMINAL))[-1]["type"] == "cancelled"
+        # Its thread is still reading; the process ends rather than be thawed with it.
+        await product.eventually(lambda: _children(product).get("ChatFunction") != pid)
+        asked = len(product.model.requests)
 
-            again = await browser.run("What can you do?", frames[0]["sessionId"])
+        again = await browser.run("What can you do?", frames[0]["sessionId"])
 
-            assert again[-1]["outcome"] == "SUCCESS"
-            assert len(product.model.requests) - asked == 2
-            outcomes = [row["release_outcome"] for row in await product.rows()]
-            assert outcomes == ["CANCELLED", "SUCCESS"]
+        assert again[-1]["outcome"] == "SUCCESS"
+        assert len(product.model.requests) - asked == 2
+        outcomes = [row["release_outcome"] for row in await product.rows()]
+        assert outcomes == ["CANCELLED", "SUCCESS"]

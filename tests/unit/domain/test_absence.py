@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from superbizagent.domain.absence import says_absent
+from superbizagent.domain.absence import says_absent, says_alone
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_guard import Rule, check
@@ -46,6 +46,45 @@ ABSENT = [
     "错误数为零。",
     "0条错误。",
     "沒有錯誤。",
+    "Errors: 0",
+    "The error count was zero.",
+    "The number of failed requests is 0.",
+    "It was an error-free hour.",
+    "The log is devoid of errors.",
+    "Not one request failed.",
+    "Hardly any errors were seen.",
+    "The logs lack errors.",
+    "Errors failed to appear.",
+    "The result set is empty.",
+    "The log was clean.",
+    "The pod was not restarted.",
+    "It hasn't restarted.",
+    "The deploy didn't fail.",
+    "All requests succeeded.",
+    "Every job completed and passed.",
+    "100% of requests were successful.",
+    "Each request returned 200.",
+    "未重启。",
+    "服务未曾重启。",
+    "没有失败。",
+    "没人重启过。",
+    "查无此记录。",
+    "错误数为0。",
+    "不曾出现错误。",
+    "所有请求都成功。",
+    "一切正常。",
+    "成功率为100%。",
+]
+ALONE = [
+    "The only error was at 14:05.",
+    "Only one error occurred.",
+    "It logged exclusively INFO lines.",
+    "The errors stopped after 14:05.",
+    "The timeouts then ceased.",
+    "只有一个错误。",
+    "仅有INFO日志。",
+    "错误已消失。",
+    "14:05之后不再报错。",
 ]
 PRESENT = [
     "The gateway timed out.",
@@ -56,6 +95,15 @@ PRESENT = [
     "服务无法连接。",
     "支付网关超时。",
     "10条错误。",
+    "All 20 connections were in use.",
+    "Only 2 of 5 replicas were ready.",
+    "The requests succeeded after the retry.",
+    "All requests failed with 504.",
+    "Errors: 10",
+    "The error rate is 0.5%.",
+    "所有请求都超时。",
+    "每个连接都被占用。",
+    "错误数为10。",
     "The north node failed.",
 ]
 
@@ -69,6 +117,26 @@ def test_absence_is_recognised(text: str) -> None:
 @pytest.mark.parametrize("text", PRESENT)
 def test_presence_is_not_taken_for_absence(text: str) -> None:
     assert not says_absent(text)
+    assert not says_alone(text)
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize("text", ALONE)
+def test_that_there_is_no_other_needs_a_complete_observation(text: str) -> None:
+    error = "2026-11-30T14:05:00Z ERROR gateway failed"
+
+    assert says_alone(text)
+    assert Rule.ABSENCE_NOT_COVERED not in rules(text, logs(error))
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(error, truncated=True))
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(error, partial=True))
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize("text", ["All requests succeeded.", "所有请求都成功。"])
+def test_that_all_went_well_needs_a_complete_observation_without_errors(text: str) -> None:
+    assert rules(text, logs(INFO)) == set()
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, truncated=True))
+    assert Rule.ABSENCE_NOT_COVERED in rules(text, logs(INFO, "2026-11-30T14:11:00Z ERROR gateway failed"))
 
 
 def test_what_the_evidence_itself_says_is_a_report() -> None:

@@ -168,6 +168,14 @@ def test_bounded_text_fits_and_is_a_prefix(text: str, limit: int) -> None:
         assert bounded == text or text.startswith(bounded.removesuffix("…"))
 
 
+@given(st.text(alphabet='a"\\\n\x00\x1b语😀'), st.integers(3, 60))
+def test_bounded_json_loses_no_character_that_fits(text: str, limit: int) -> None:
+    bounded = bound_json(text, limit)
+    if bounded != text:
+        one_more = text[: len(bounded)] + "…"
+        assert len(json.dumps(one_more, ensure_ascii=False).encode()) - 2 > limit
+
+
 @pytest.mark.spec("SEC-3")
 @given(anything, anything)
 def test_data_cannot_close_its_block(before: str, after: str) -> None:

@@ -7,12 +7,15 @@ import lzma
 import os
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from superbizagent.adapters.log_files import LogFiles, LogFileSource
+from superbizagent.adapters.log_projection import Room
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import ConfigurationError, EvidenceUnavailable
 
@@ -387,3 +390,29 @@ async def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_bad_settings_are_configuration_errors(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
         LogFileSource("x", ("x.log",), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("SEC-3")
+async def test_texts_are_looked_for_in_what_a_model_may_see(tmp_path: Path) -> None:
+    redact = SecretRedactor()
+    shown = redact("password=hunter2-Zq77").removeprefix("password=")
+    (tmp_path / "app.log").write_text(
+        "2026-11-30T14:00:00Z INFO login password=hunter2-Zq77\n"
+        "2026-11-30T14:00:01Z INFO login password=other-Zq78\n"
+        "2026-11-30T14:00:02Z INFO hunter2-Zq77 is the build\n"
+    )
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=redact))
+
+    async def matched(*, contains: Sequence[str] = (), excludes: Sequence[str] = ()) -> int:
+        query = QueryLogs(source="app", contains=tuple(contains), excludes=tuple(excludes))
+        return (await files.query_logs(query)).coverage.matched
+
+    assert await matched(contains=("hunter2-Zq77",)) == 1
+    assert await matched(contains=("password=hunt",)) == 0
+    assert await matched(contains=("PASSWORD=",)) == 2
+    assert await matched(excludes=("hunter2-Zq77",)) == 2
+    assert await matched(excludes=("password=hunter",)) == 3
+    assert await matched(contains=(shown,)) == 1
+    assert await matched(contains=(f"login password={shown}",)) == 1
+    assert await matched(contains=(f"logout password={shown}",)) == 0
+    assert await matched(excludes=(shown,)) == 2

@@ -23,7 +23,33 @@ _ABSENCE = re.compile(
     r"[\u4e00-\u9fff]{0,4}"
     r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"
     r"|(?<![\u4e00-\u9fff])[无無])[\u4e00-\u9fff]{0,4}"
-    r"|(?:为|為)(?:空|零)|(?<![0-9.,])0\s?(?=[次条條个個笔筆起])",
+    r"|(?:为|為)(?:空|零)|(?<![0-9.,])0\s?(?=[次条條个個笔筆起])"
+    # Things that are counted to nothing, and texts or tables that hold none.
+    r"|\b(?:errors?|failures?|exceptions?|warnings?|restarts?|timeouts?|count|number\s+of\s+[\w-]+(?:\s+[\w-]+)?)"
+    r"\s*(?:is|was|are|were|=|:)\s*(?:0|zero)(?![0-9.,]*[0-9])"
+    r"|\b(?:errors?|failures?|faults?|incidents?)[- ]free\b|\b(?:devoid|clear)\s+of\b|\buneventful\b|\bnot\s+one\b"
+    r"|\b(?:hardly|barely|scarcely)\s+any\b|\black(?:s|ed)?\b|\bfail(?:s|ed)?\s+to\s+(?:appear|occur|happen|show)\b"
+    r"|\b(?:logs?|tables?|results?|output|result\s+sets?)\s+(?:is|are|was|were)\s+(?:clean|empty|silent|quiet)\b"
+    # Events that did not happen.
+    r"|\b(?:is|are|was|were|has|have|had|do|does|did)\s+not\s+(?:been\s+|be\s+)?(?:restart|fail|crash|trigger|alert|interrupt|affect)\w*"
+    r"|(?:未|没|沒|不曾|未曾|从未|並未|并未)(?:有)?(?:重启|重啟|失败|失敗|崩溃|崩潰|触发|觸發|中断|中斷|受影响|受影響)"
+    r"|不曾|未曾|查无|查無|空表|(?:没|沒)(?:出过|出過|有过|有過|人)"
+    r"|(?:错误|錯誤|失败|失敗|异常|異常|告警|超时|超時)(?:总|總)?(?:数|數|量)?(?:为|為|是|=|：|:)\s?0(?![0-9.,]*[0-9])",
+    re.IGNORECASE,
+)
+# That all went well is that nothing went wrong.
+_SUCCESS = re.compile(
+    r"\b(?:all|every|each|everything|100\s?%\s+of)\b[^.;]{0,40}?\b(?:succeed(?:ed|s)?|successful(?:ly)?|pass(?:ed|es)"
+    r"|healthy|fine|returned\s+(?:HTTP\s+)?2[0-9]{2})\b"
+    r"|(?:所有|全部|每[个個次条條]|一切|均|都)[\u4e00-\u9fff]{0,8}?(?:成功|正常|返回\s?2[0-9]{2})|成功率(?:为|為|是|达|達)?\s?100\s?%",
+    re.IGNORECASE,
+)
+# That something is the only one, or the last, says that there is no other.
+_ALONE = re.compile(
+    r"\bonly\s+(?:one\s+|a\s+single\s+|[0-9]+\s+)?(?:[A-Z]+\s+)?(?:error|failure|warning|exception|restart|timeout|line|record|event)s?\b"
+    r"|\bexclusively\b|\b(?:errors?|failures?|warnings?|exceptions?|restarts?|timeouts?)\s+(?:then\s+)?(?:stopped|ceased|ended|disappeared|subsided)\b"
+    r"|(?:只有|仅有|僅有|唯一)[^，。；,;]{0,8}(?:错误|錯誤|失败|失敗|异常|異常|记录|記錄|日志|日誌|告警|超时|超時)"
+    r"|(?:错误|錯誤|异常|異常|超时|超時|失败|失敗|告警)[\u4e00-\u9fff]{0,3}(?:消失|停止|不再)|不再(?:报错|報錯|失败|失敗|超时|超時)",
     re.IGNORECASE,
 )
 _CONTRACTED = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
@@ -35,7 +61,7 @@ _ALL_DAY = re.compile(
     re.IGNORECASE,
 )
 _LEVEL_WORDS = {
-    "ERROR": re.compile(r"error|exception|failure|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
+    "ERROR": re.compile(r"error|exception|failure|fail(?:ed|s)?\b|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
     "WARN": re.compile(r"warn|警告|告警", re.IGNORECASE),
     "FATAL": re.compile(r"fatal|critical|致命", re.IGNORECASE),
 }
@@ -51,11 +77,22 @@ def says_absent(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
     for match in _ABSENCE.finditer(rest):
         phrase = normalise(match.group()).casefold()
         words = phrase.split()
-        said = " ".join(words[:2]) if len(words) > 1 else phrase
+        # Of "was not restarted" the first words are in many lines.
+        said = phrase if "not" in words[1:] else " ".join(words[:2])
         if len(said) > 3 and any(said in text.folded.casefold() for text in texts):
             continue
         return True
-    return False
+    return _said(_SUCCESS, rest, texts)
+
+
+def says_alone(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
+    """Whether `prose` says that what was found is all there is; as above, but for what the evidence says itself."""
+    return _said(_ALONE, prose, texts)
+
+
+def _said(pattern: re.Pattern[str], prose: str, texts: Sequence[EvidenceText]) -> bool:
+    phrases = (normalise(match.group()).casefold() for match in pattern.finditer(prose))
+    return any(not any(phrase in text.folded.casefold() for text in texts) for phrase in phrases)
 
 
 def covers_absence(prose: str, observation: Observation, sources: Collection[str] = ()) -> bool:
@@ -63,6 +100,18 @@ def covers_absence(prose: str, observation: Observation, sources: Collection[str
 
     `sources` are the log sources that are known by name.
     """
+    if not covers_window(prose, observation, sources):
+        return False
+    if observation.tool == ToolName.QUERY_LOGS:
+        return _log_search_covers(prose, observation)
+    if observation.tool == ToolName.LOOKUP_KNOWLEDGE:
+        # Documents don't tell what happened; their silence is only about themselves.
+        return bool(_ABOUT_DOCUMENTS.search(prose)) and not values_in(prose).moments
+    return True
+
+
+def covers_window(prose: str, observation: Observation, sources: Collection[str] = ()) -> bool:
+    """Whether the observation looked completely where and when `prose` says."""
     coverage = observation.coverage
     if coverage is None or not observation.safe or not coverage.complete:
         return False
@@ -73,14 +122,7 @@ def covers_absence(prose: str, observation: Observation, sources: Collection[str
         return False
     if _ALL_DAY.search(prose) and not _covers_a_day(moments, observation):
         return False
-    if not looks_where_said(prose, observation, sources):
-        return False
-    if observation.tool == ToolName.QUERY_LOGS:
-        return _log_search_covers(prose, observation)
-    if observation.tool == ToolName.LOOKUP_KNOWLEDGE:
-        # Documents don't tell what happened; their silence is only about themselves.
-        return bool(_ABOUT_DOCUMENTS.search(prose)) and not moments
-    return True
+    return looks_where_said(prose, observation, sources)
 
 
 def _log_search_covers(prose: str, observation: Observation) -> bool:
@@ -93,6 +135,8 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
     if any(_unspaced(text) not in _unspaced(folded) for text in contains):
         return False
     named = {level for level, words in _LEVEL_WORDS.items() if words.search(prose)}
+    if _SUCCESS.search(prose):
+        named.add("ERROR")
     levels = set(arguments.get("levels") or ())
     if levels and not (named and named <= levels):
         return False
