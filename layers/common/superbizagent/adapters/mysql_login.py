@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-import pymysql
 from sqlalchemy import Engine, event
 
 from superbizagent.errors import StoreError, SuperBizAgentError
@@ -42,10 +41,13 @@ def sign_in(engine: Engine, login: Login) -> None:
 
 def signed_in(login: Login, connect: Callable[[Mapping[str, str]], T]) -> T:
     """What `connect` returns, given the driver's arguments user and password; again with new ones when refused."""
+    # Loaded by whoever connects to MySQL, and not by all who could.
+    from pymysql import OperationalError
+
     for pause in PAUSES:
         try:
             return connect(_credentials(login))
-        except pymysql.OperationalError as error:
+        except OperationalError as error:
             if not error.args or error.args[0] != ACCESS_DENIED:
                 raise
         login.forget()
