@@ -3,8 +3,8 @@
     make bench-imports
 
 Bare are the packages of others that the function's import loads, imported by themselves: what is above them is our own.
-Each figure is the least of several processes, with bytecode present as in the layer. Chat loads what its runs need, too:
-above all the model SDK, the SQL parser and boto3.
+Each figure is the least of several processes, with bytecode present as in the layer. Chat also loads what its runs
+need: above all the model SDK, the SQL parser and boto3.
 """
 
 import argparse
