@@ -67,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO if options.verbose else logging.ERROR, format="%(message)s")
     started = time.monotonic()
     verdicts = asyncio.run(run(options))
+    if not verdicts:
+        print(f"No case has {options.only!r} in its name; run without --only to see their names.", file=sys.stderr)
+        return 2
     failed = [verdict for verdict in verdicts if verdict.problems]
     print(f"\n{summary(verdicts)}\n")
     for verdict in failed:
