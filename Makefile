@@ -5,14 +5,14 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence bench-load faults mutation lock clean
+.PHONY: run test lint spec build bench-evidence bench-imports bench-load faults mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
 # In random order, another one each time: make test PYTEST=--randomly-seed=7 repeats the one whose seed was printed.
-test: lint accounted ## everything, on a fresh machine: installs what is missing and says so
+test: lint accounted checkov ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
 
@@ -30,8 +30,20 @@ spec: dev ## every rule of the specification with its tests; fails on a rule wit
 accounted: dev
 	@$(DEV) scripts/spec.py
 
+.PHONY: checkov
+checkov: dev
+	@echo "checkov"
+	@scripts/venv.sh .venv/checkov requirements-checkov.txt
+	@mkdir -p .aws-sam
+	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template > .aws-sam/translated.json
+	@.venv/checkov/bin/checkov --config-file .checkov.yaml --file .aws-sam/translated.json
+
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
+	@$(DEV) scripts/sizes.py
+
+bench-imports: dev ## what each function's cold start spends on imports, beside what it can't do without
+	@$(DEV) -m bench.cold_imports
 
 # What the evidence is worth, as tables: make bench-evidence LOGS=folder/of/logs RUNBOOKS=folder/of/runbooks
 bench-evidence: dev

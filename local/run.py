@@ -24,7 +24,17 @@ from superbizagent import ingest
 from superbizagent.adapters.evidence_file import load_evidence_file
 from superbizagent.adapters.store import Database
 from superbizagent.errors import StoreError, SuperBizAgentError
-from superbizagent.settings import KnowledgeSettings, RunSettings, SignInSettings, environment
+from superbizagent.settings import (
+    AccountSettings,
+    DatabaseSettings,
+    EvidenceSettings,
+    KnowledgeSettings,
+    ModelSettings,
+    RedactionSettings,
+    RunSettings,
+    SignInSettings,
+    environment,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8090
@@ -33,8 +43,23 @@ PRINCIPAL = "local"
 # and what evidence files refer to.
 HANDED_ON = frozenset(
     {name.upper() for settings in (RunSettings, KnowledgeSettings, SignInSettings) for name in settings.model_fields}
-    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL"}
+    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL", "DATABASE_CA_FILE"}
 )
+
+
+# What the template says of an AWS account's databases, secrets and sign-in is nothing here.
+DEPLOYED_ONLY = {
+    name.upper(): ""
+    for settings in (
+        AccountSettings,
+        DatabaseSettings,
+        EvidenceSettings,
+        ModelSettings,
+        RedactionSettings,
+        SignInSettings,
+    )
+    for name in settings.model_fields
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,7 @@ async def product(
             max_concurrency=processes,
             snapshots=snapshots,
             environment={
+                **DEPLOYED_ONLY,
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
                 "DATABASE_URL": parts.database_url,
                 "EVIDENCE_FILE": str(parts.evidence_file),

@@ -9,6 +9,9 @@ compile() {
 compile pyproject.toml --group dev --upgrade --output-file requirements-dev.txt
 compile pyproject.toml --group local --constraints requirements-dev.txt --output-file requirements-local.txt
 compile pyproject.toml --group bench --constraints requirements-dev.txt --output-file requirements-bench.txt
+# By itself: its dependencies are pinned, some of them to old releases, and it shares no process with ours.
+compile --group checkov --upgrade --output-file requirements-checkov.txt
+compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
 compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
 compile --group sign-in --constraints requirements-dev.txt --output-file layers/sign_in/requirements.txt
 # Constrained by what is shipped alone: SAM CLI, in the dev file, holds back what the newest mutmut needs.

@@ -64,6 +64,8 @@ def _by_hand(asked: ByHand) -> dict[str, Any]:
 def _upgrade(seconds: float) -> Progress:
     with contextlib.closing(bootstrap.services().open_database(TIMEOUTS)) as database:
         done = roll_forward(database.engine, min(LOCK_SECONDS, seconds / 2))
+        # After the tables: rights on a schema that is there.
+        bootstrap.services().provide_account(database)
     logger.info("database migrated", extra={"before": done.before, "after": done.after, "newer": done.newer})
     return done
 

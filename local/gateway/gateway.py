@@ -82,6 +82,7 @@ class Gateway:
             stack_name=config.stack_name,
             api=config.api,
             stage=config.stage,
+            given=config.environment,
         )
         _check_function_names(config, stack)
         for notice in stack.notices:

@@ -1,17 +1,10 @@
 """TLS to the database: with a CA, the server has to prove who it is."""
 
-import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pymysql
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from sqlalchemy import create_engine, text
 
 from superbizagent.adapters.business_database import read_only_database
@@ -19,92 +12,20 @@ from superbizagent.adapters.business_database.encryption import Encryption
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import Evidence, QueryMysql
 from superbizagent.errors import ConfigurationError, EvidenceUnavailable, StoreError
+from tests.certificates import Authority, new_authority, server_options
 from tests.database_server import DatabaseServer, private_server
-
-SINCE, UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Authority:
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-    path: Path
-
-
-def _name(text_: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text_)])
-
-
-def _builder(subject: str, issuer: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(SINCE)
-        .not_valid_after(UNTIL)
-    )
-
-
-def _authority(path: Path, name: str) -> Authority:
-    key = ec.generate_private_key(ec.SECP256R1())
-    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    certificate = (
-        _builder(name, name, key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(own, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return Authority(key, certificate, path)
-
-
-def _server_options(folder: Path, authority: Authority) -> tuple[str, ...]:
-    """A certificate for 127.0.0.1 only, not for localhost."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    certificate = (
-        _builder("database", "ours", key)
-        .add_extension(address, critical=False)
-        .add_extension(issuer, critical=False)
-        .sign(authority.key, hashes.SHA256())
-    )
-    certificate_path, key_path = folder / "server.pem", folder / "server.key"
-    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-    )
-    return (f"--ssl-ca={authority.path}", f"--ssl-cert={certificate_path}", f"--ssl-key={key_path}")
 
 
 @pytest.fixture(scope="module")
 def authorities(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Authority]:
     folder = tmp_path_factory.mktemp("tls")
-    return _authority(folder / "ours.pem", "ours"), _authority(folder / "strange.pem", "strange")
+    return new_authority(folder / "ours.pem", "ours"), new_authority(folder / "strange.pem", "strange")
 
 
 @pytest.fixture(scope="module")
 def tls_server(authorities: tuple[Authority, Authority]) -> Iterator[DatabaseServer]:
     ours, _ = authorities
-    with private_server(*_server_options(ours.path.parent, ours)) as server:
+    with private_server(*server_options(ours.path.parent, ours)) as server:
         yield server
 
 

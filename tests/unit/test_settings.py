@@ -20,11 +20,8 @@ from superbizagent.settings import (
 MODEL = {"OPENAI_API_KEY": "sk-canary", "OPENAI_MODEL": "m"}
 SIGN_IN = {"AUTH_ISSUER": "https://issuer.example.com/pool", "AUTH_AUDIENCE": "ours"}
 REQUIRED: list[tuple[type[Any], str, dict[str, str]]] = [
-    (DatabaseSettings, "DATABASE_URL", {"DATABASE_CA_FILE": "/canary"}),
     (ChannelSettings, "CONNECTIONS_ENDPOINT", {}),
-    (ModelSettings, "OPENAI_API_KEY", {"OPENAI_MODEL": "canary"}),
     (ModelSettings, "OPENAI_MODEL", {"OPENAI_API_KEY": "sk-canary"}),
-    (EvidenceSettings, "EVIDENCE_FILE", {"BUSINESS_DATABASE_CA_FILE": "/canary"}),
     (SignInSettings, "AUTH_ISSUER", {"AUTH_AUDIENCE": "canary"}),
     (SignInSettings, "AUTH_AUDIENCE", {"AUTH_ISSUER": "https://canary"}),
 ]
@@ -47,10 +44,51 @@ def test_what_is_needed_and_not_set_is_named(
 
 def test_everything_wrong_is_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read(ModelSettings, {"OPENAI_BASE_URL": "localhost:8000"})
+        read(ModelSettings, {"OPENAI_API_KEY": "a\nb", "OPENAI_BASE_URL": "localhost:8000"})
     assert str(caught.value) == (
-        "OPENAI_API_KEY is not set; OPENAI_BASE_URL is not an http or https address; OPENAI_MODEL is not set"
+        "OPENAI_API_KEY has characters that no key has; OPENAI_BASE_URL is not an http or https address;"
+        " OPENAI_MODEL is not set"
     )
+
+
+HOST = {"DATABASE_HOST": "canary", "DATABASE_CA_FILE": "/canary"}
+SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:canary-AbCdEf"
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "sentence"),
+    [
+        (DatabaseSettings, {"DATABASE_CA_FILE": "/canary"}, "DATABASE_URL is not set, nor is DATABASE_HOST"),
+        (
+            DatabaseSettings,
+            {"DATABASE_HOST": "canary", "DATABASE_SECRET_ARN": SECRET},
+            "DATABASE_CA_FILE is not set, and DATABASE_HOST is reached over verified TLS only",
+        ),
+        (DatabaseSettings, HOST, "DATABASE_SECRET_ARN is not set, nor is DATABASE_IAM_LOGIN"),
+        (
+            DatabaseSettings,
+            HOST | {"DATABASE_IAM_LOGIN": "true"},
+            "DATABASE_USER is not set, and DATABASE_IAM_LOGIN needs it",
+        ),
+        (ModelSettings, {"OPENAI_MODEL": "canary"}, "OPENAI_API_KEY is not set, nor is OPENAI_API_KEY_SECRET_ARN"),
+    ],
+)
+def test_what_belongs_together_is_named_together(shape: type[Any], given: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(shape, given)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"DATABASE_URL": "sqlite:///x"},
+        HOST | {"DATABASE_SECRET_ARN": SECRET, "DATABASE_IAM_LOGIN": "false"},
+        HOST | {"DATABASE_IAM_LOGIN": "true", "DATABASE_USER": "u"},
+    ],
+)
+def test_a_database_can_be_reached_in_three_ways(given: dict[str, str]) -> None:
+    read(DatabaseSettings, given)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +118,8 @@ def test_everything_wrong_is_named_at_once() -> None:
         (KnowledgeSettings, {"KNOWLEDGE_BASE_ID": "arn:aws:bedrock:eu-west-1:1:canary/A"}, "KNOWLEDGE_BASE_ID"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "wss://canary/live"}, "CONNECTIONS_ENDPOINT"),
         (ChannelSettings, {"CONNECTIONS_ENDPOINT": "https://"}, "CONNECTIONS_ENDPOINT"),
+        (DatabaseSettings, HOST | {"DATABASE_SECRET_ARN": "canary"}, "DATABASE_SECRET_ARN"),
+        (DatabaseSettings, HOST | {"DATABASE_NAME": "canary-x"}, "DATABASE_NAME"),
         (SignInSettings, {**SIGN_IN, "AUTH_ISSUER": "http://canary.example.com"}, "AUTH_ISSUER"),
         (SignInSettings, {**SIGN_IN, "AUTH_ISSUER": "http://localhost.canary.example.com"}, "AUTH_ISSUER"),
         (SignInSettings, {**SIGN_IN, "AUTH_JWKS_URL": "file:///canary"}, "AUTH_JWKS_URL"),
@@ -134,3 +174,9 @@ def test_values_and_limits_are_taken() -> None:
 def test_the_environment_is_where_settings_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECTIONS_ENDPOINT", "http://127.0.0.1:1/live")
     assert read(ChannelSettings).connections_endpoint == "http://127.0.0.1:1/live"
+
+
+def test_lists_of_names_may_be_empty() -> None:
+    settings = read(EvidenceSettings, {"LOG_GROUP_ARNS": "a, b,,c", "BUSINESS_TABLES": " "})
+    assert settings.log_group_arns == ("a", "b", "c")
+    assert settings.business_tables == ()

@@ -1,7 +1,7 @@
 """The one composition root: builds each use case when a function first needs it, and keeps it for the process.
 
-Adapters are imported where they are built: the functions that answer in milliseconds never load the
-model SDK, the SQL parser or boto3.
+Adapters, and the use case of chat, are imported where they are built: the functions that answer in
+milliseconds never load the model SDK, the SQL parser, the guards or boto3.
 """
 
 import asyncio
@@ -17,43 +17,48 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters import worker_thread
 from superbizagent.adapters.store import (
+    Account,
     Database,
     SqlCancelRequests,
     SqlConnections,
     SqlHistory,
     SqlRunStore,
     Timeouts,
+    provide_account,
 )
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatUseCase
 from superbizagent.application.connections import ConnectionUseCase
-from superbizagent.application.evidence_collector import EvidenceLimits
-from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
-from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
 from superbizagent.ports import BusinessDatabase, Channel, Clock, KnowledgeIndex, LogSource, Model, Redactor
 from superbizagent.settings import (
+    AccountSettings,
     ChannelSettings,
     DatabaseSettings,
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
+    RedactionSettings,
     RunSettings,
     SignInSettings,
     environment,
+    is_key,
     read,
 )
 
 if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
+    from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
+    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.evidence_tools import EvidenceSources
 
 T = TypeVar("T")
 
@@ -88,13 +93,56 @@ class Services:
         if self._database_url is not None:
             return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
-        ca_file = settings.database_ca_file
         return Database(
-            settings.database_url,
-            ca_file=str(ca_file) if ca_file is not None else None,
+            settings.database_url or _address(settings),
+            ca_file=_text(settings.database_ca_file),
+            login=self._login(settings) if settings.database_url is None else None,
             pool_size=settings.database_pool_size,
             timeouts=timeouts,
         )
+
+    def provide_account(self, database: Database) -> None:
+        """The functions' account of that database, which is its owner's; nothing where none is configured."""
+        settings = read(AccountSettings)
+        if settings.account_name is None:
+            return
+        account = Account(settings.account_name, None)
+        if settings.account_secret_arn is not None:
+            # What an earlier deployment read in this process may have been rotated since.
+            self._secrets.forget(settings.account_secret_arn)
+            account = Account(*self._secret_login(settings.account_secret_arn).credentials())
+        provide_account(database, account)
+
+    def _login(self, settings: DatabaseSettings) -> "Login":
+        """Who signs in to the database of a deployed stack; nothing is read before the first connection."""
+        host, user, arn = settings.database_host, settings.database_user, settings.database_secret_arn
+        if settings.database_iam_login and host is not None and user is not None:
+            from superbizagent.adapters.iam_login import IamLogin
+
+            return IamLogin(host, settings.database_port, user)
+        if arn is None:
+            raise ConfigurationError("DATABASE_SECRET_ARN is not set")
+        return self._secret_login(arn)
+
+    def _secret_login(self, arn: str) -> "Login":
+        from superbizagent.adapters.secrets_manager import SecretLogin
+
+        return SecretLogin(self._secrets, arn)
+
+    @cached_property
+    def _secrets(self) -> "SecretsManager":
+        from superbizagent.adapters.secrets_manager import SecretsManager
+
+        return SecretsManager()
+
+    def _key(self, given: str | None, arn: str | None) -> str:
+        """An API key, given or in a secret. Raises ConfigurationError."""
+        if given is not None or arn is None:
+            return given or "none"
+        key = self._secrets.text(arn).strip()
+        if not is_key(key):
+            raise ConfigurationError("the secret of an API key has characters that no key has")
+        return key
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
@@ -113,14 +161,16 @@ class Services:
         return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace)
 
     @cached_property
-    def chat(self) -> ChatUseCase:
+    def chat(self) -> "ChatUseCase":
+        from superbizagent.application.chat import ChatUseCase
+
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
             cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
-            redact=self._redact,
+            redact=self.redact,
             clock=self.clock,
             limits=_limits(settings),
         )
@@ -189,18 +239,20 @@ class Services:
 
         settings = read(ModelSettings)
         return OpenAIModel(
-            api_key=settings.openai_api_key, base_url=settings.openai_base_url, model=settings.openai_model
+            api_key=self._key(settings.openai_api_key, settings.openai_api_key_secret_arn),
+            base_url=settings.openai_base_url,
+            model=settings.openai_model,
         )
 
     @cached_property
-    def _sources(self) -> EvidenceSources:
+    def _sources(self) -> "EvidenceSources":
+        from superbizagent.application.evidence_tools import EvidenceSources
+
         evidence = self._evidence_file
         return EvidenceSources(
-            logs=_log_sources(evidence, self.clock, self._redact, read(RunSettings)),
+            logs=_log_sources(evidence, self.clock, self.redact, read(RunSettings)),
             knowledge=self.knowledge,
-            database=_business_database(
-                evidence.database, read(EvidenceSettings).business_database_ca_file, self._redact
-            ),
+            database=self._business_database(evidence.database),
         )
 
     @cached_property
@@ -213,7 +265,7 @@ class Services:
 
         settings = read(KnowledgeSettings)
         if settings.knowledge_base_id is not None:
-            return BedrockKnowledgeIndex(settings.knowledge_base_id, self._redact)
+            return BedrockKnowledgeIndex(settings.knowledge_base_id, self.redact)
         if (embeddings := self.embeddings) is not None:
             return RerankedKnowledgeIndex(self.database, embeddings, settings.embeddings_query_seconds)
         return FullTextKnowledgeIndex(self.database)
@@ -229,22 +281,48 @@ class Services:
         from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 
         return OpenAIEmbeddings(
-            api_key=settings.embeddings_api_key,
+            api_key=self._key(settings.embeddings_api_key, settings.embeddings_api_key_secret_arn),
             base_url=settings.embeddings_base_url,
             model=settings.embeddings_model,
             query_model=settings.embeddings_query_model,
-            redact=self._redact,
+            redact=self.redact,
         )
 
     @cached_property
     def _evidence_file(self) -> "EvidenceFile":
-        from superbizagent.adapters.evidence_file import load_evidence_file
+        from superbizagent.adapters.evidence_file import evidence_of, load_evidence_file
 
-        return load_evidence_file(read(EvidenceSettings).evidence_file, environment())
+        settings = read(EvidenceSettings)
+        if settings.evidence_file is not None:
+            return load_evidence_file(settings.evidence_file, environment())
+        arn = settings.business_database_secret_arn
+        return evidence_of(
+            settings.log_group_arns,
+            self._secrets.fields(arn) if arn is not None else None,
+            settings.business_tables,
+        )
+
+    def _business_database(self, entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+        if entry is None:
+            return None
+        from superbizagent.adapters.business_database import read_only_database
+
+        settings = read(EvidenceSettings)
+        arn, ca_file = settings.business_database_secret_arn, settings.business_database_ca_file
+        if arn is not None and ca_file is None:
+            raise ConfigurationError("BUSINESS_DATABASE_CA_FILE is not set, and a secret needs verified TLS")
+        return read_only_database(
+            entry.url,
+            {name: table.description for name, table in entry.tables.items()},
+            login=self._secret_login(arn) if arn is not None else None,
+            ca_file=ca_file,
+            redact=self.redact,
+        )
 
     @cached_property
-    def _redact(self) -> Redactor:
-        return redactor(self.database)
+    def redact(self) -> Redactor:
+        arn = read(RedactionSettings).redaction_key_secret_arn
+        return redactor(self.database) if arn is None else _keyed_redactor(self._secrets.text(arn))
 
 
 def redactor(database: Database) -> Redactor:
@@ -252,10 +330,21 @@ def redactor(database: Database) -> Redactor:
 
     The marks can be linked to a guessed secret only by who knows the database's address with its password.
     """
+    return _keyed_redactor(database.engine.url.render_as_string(hide_password=False))
+
+
+def _keyed_redactor(key: str) -> Redactor:
     from superbizagent.adapters.redaction import SecretRedactor
 
-    address = database.engine.url.render_as_string(hide_password=False)
-    return SecretRedactor(hashlib.sha256(f"redaction of {address}".encode()).digest())
+    return SecretRedactor(hashlib.sha256(f"redaction of {key}".encode()).digest())
+
+
+def _address(settings: DatabaseSettings) -> str:
+    return f"mysql+pymysql://{settings.database_host}:{settings.database_port}/{settings.database_name}"
+
+
+def _text(path: Path | None) -> str | None:
+    return str(path) if path is not None else None
 
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
@@ -289,18 +378,11 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _business_database(
-    entry: "DatabaseEntry | None", ca_file: Path | None, redact: Redactor
-) -> BusinessDatabase | None:
-    if entry is None:
-        return None
-    from superbizagent.adapters.business_database import read_only_database
+def _limits(settings: RunSettings) -> "ChatLimits":
+    from superbizagent.application.chat import ChatLimits
+    from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.domain.budget import BudgetLimits
 
-    tables = {name: table.description for name, table in entry.tables.items()}
-    return read_only_database(entry.url, tables, ca_file=ca_file, redact=redact)
-
-
-def _limits(settings: RunSettings) -> ChatLimits:
     return ChatLimits(
         budget=BudgetLimits(
             model_calls=settings.run_model_calls,

@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from superbizagent.application.chat import ChatResult
 from superbizagent.application.defects import place_of
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import (
@@ -32,6 +31,9 @@ from superbizagent.websocket import (
     session_entry,
     turn_frame,
 )
+
+if TYPE_CHECKING:
+    from superbizagent.application.chat import ChatResult
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +123,7 @@ class RunFrames:
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         await self._progress(StatusFrame, code=code, **fields)
 
-    async def deliver(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def deliver(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         """Waits for a run of which this is the observer and sends what it ended in; None if in no result."""
         try:
             return await self._ended(run)
@@ -129,7 +131,7 @@ class RunFrames:
             # Lambda freezes the process when the handler returns: nothing may be in flight then.
             await self._quiet()
 
-    async def _ended(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def _ended(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         try:
             result = await run
         except SuperBizAgentError as error:
@@ -138,7 +140,7 @@ class RunFrames:
         await self._end(result)
         return result
 
-    async def _end(self, result: ChatResult) -> None:
+    async def _end(self, result: "ChatResult") -> None:
         """The frames that a result ends in. A platform's redelivery is silent: its client has them (LIFE-6)."""
         if result.redelivered:
             return
@@ -155,7 +157,7 @@ class RunFrames:
     def _name(self, session_id: str, run_id: str) -> None:
         self._head |= {"session_id": session_id, "run_id": run_id}
 
-    async def _outcome(self, result: ChatResult) -> None:
+    async def _outcome(self, result: "ChatResult") -> None:
         if result.repeated:
             self._head["replayed"] = True
             await self._tell(StartedFrame)

@@ -25,8 +25,9 @@ from superbizagent.adapters.knowledge import (
 )
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.store import Database
-from superbizagent.bootstrap import Services, redactor
+from superbizagent.bootstrap import Services
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
+from superbizagent.ports import Redactor
 
 _COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
 _KINDS_IN_SUMMARY = (ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.REMOVED, ChangeKind.UNCHANGED)
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         services = Services(options.url or None)
         with contextlib.closing(open_database(services)) as database:
             embeddings = services.embeddings
-            indexed = _ingest(database, folder, collection)
+            indexed = _ingest(database, services.redact, folder, collection)
             return max(indexed, _embed(database, embeddings) if embeddings is not None else 0)
     except (BadCommand, BadFolder) as error:
         print(error, file=sys.stderr)
@@ -78,10 +79,10 @@ def _collection(given: str | None, folder: Path) -> str:
     raise BadCommand("Give the documents a name of 1 to 64 characters with --collection.")
 
 
-def _ingest(database: Database, folder: Path, collection: str) -> int:
+def _ingest(database: Database, redact: Redactor, folder: Path, collection: str) -> int:
     counts: Counter[ChangeKind] = Counter()
     passages = 0
-    for change in KnowledgeIngest(database, redactor(database)).run(folder, collection):
+    for change in KnowledgeIngest(database, redact).run(folder, collection):
         _print(change)
         counts[change.kind] += 1
         passages += change.passages

@@ -1,6 +1,6 @@
 """Reads a SAM or CloudFormation template into the values of `local.gateway.model`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from local.gateway.model import Stack
@@ -22,6 +22,7 @@ def load_stack(
     stack_name: str = "local",
     api: str | None = None,
     stage: str | None = None,
+    given: Collection[str] = (),
 ) -> Stack:
     document = read_document(path)
     pseudo = {
@@ -34,7 +35,7 @@ def load_stack(
     }
     resolver = Resolver(document, overrides or {}, pseudo)
     notices: list[str] = []
-    functions = read_functions(document, resolver, path.resolve().parent, notices.append)
+    functions = read_functions(document, resolver, path.resolve().parent, notices.append, given)
     return Stack(
         api=read_api(document, resolver, notices.append, wanted=api, stage=stage),
         functions=functions,

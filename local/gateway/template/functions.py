@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +18,9 @@ SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
 
 
 def read_functions(
-    document: Mapping[str, Any], resolver: Resolver, folder: Path, notice: Notice
+    document: Mapping[str, Any], resolver: Resolver, folder: Path, notice: Notice, given: Collection[str] = ()
 ) -> dict[str, Function]:
+    """`given` are variables that the functions get in any case: what the template says of them matters to nobody."""
     defaults = (document.get("Globals") or {}).get("Function") or {}
     asynchronous = _asynchronous_settings(resolver)
     functions = {}
@@ -27,7 +28,7 @@ def read_functions(
     for logical_id, resource in resolver.resources.items():
         if resource.get("Type") == FUNCTION:
             properties = merge(defaults, resource.get("Properties") or {})
-            reader = _Reader(logical_id, properties, resolver, folder, notice)
+            reader = _Reader(logical_id, properties, resolver, folder, notice, given)
             functions[logical_id] = reader.read(asynchronous.get(logical_id, {}))
             for reason in reader.left_out:
                 left_out.setdefault(reason, []).append(logical_id)
@@ -63,13 +64,20 @@ def _asynchronous_settings(resolver: Resolver) -> dict[str, Mapping[str, Any]]:
 
 class _Reader:
     def __init__(
-        self, logical_id: str, properties: Mapping[str, Any], resolver: Resolver, folder: Path, notice: Notice
+        self,
+        logical_id: str,
+        properties: Mapping[str, Any],
+        resolver: Resolver,
+        folder: Path,
+        notice: Notice,
+        given: Collection[str],
     ) -> None:
         self._id = logical_id
         self._properties = properties
         self._resolver = resolver
         self._folder = folder
         self._notice = notice
+        self._given = given
         self.left_out: list[str] = []
 
     def read(self, asynchronous: Mapping[str, Any]) -> Function:
@@ -150,7 +158,8 @@ class _Reader:
             try:
                 resolved = self._resolver.resolve(value)
             except Unresolved as error:
-                self.left_out.append(f"The variable {name} is left out: {error}")
+                if name not in self._given:
+                    self.left_out.append(f"The variable {name} is left out: {error}")
                 continue
             if resolved is not NO_VALUE:
                 yield name, str(resolved).lower() if isinstance(resolved, bool) else str(resolved)

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import create_engine, insert, text
 from sqlalchemy.pool import NullPool
 
-from superbizagent.adapters.store import Database, SqlConnections, SqlRunStore, Timeouts
-from superbizagent.adapters.store.engine import build_engine, normalised
+from superbizagent.adapters.store import Database, SqlConnections, SqlRunStore
 from superbizagent.adapters.store.tables import diagnosis_run
 from superbizagent.errors import ConfigurationError, StoreError
 from tests.database_server import DatabaseServer
@@ -59,43 +58,6 @@ class TestSettings:
                 ),
                 writes=True,
             )
-
-    def test_a_database_token_needs_verified_tls(self) -> None:
-        with pytest.raises(ConfigurationError):
-            Database("mysql://u@h/d", password=lambda: "token")
-
-    def test_every_physical_connection_gets_a_fresh_password(
-        self, mysql_server: DatabaseServer, mysql_database: str
-    ) -> None:
-        tokens: list[str] = []
-
-        def token() -> str:
-            tokens.append(f"token-{len(tokens) + 1}")
-            mysql_server.execute("DROP USER IF EXISTS 'app'@'%'", f"CREATE USER 'app'@'%' IDENTIFIED BY '{tokens[-1]}'")
-            return tokens[-1]
-
-        url = normalised(mysql_database).set(username="app", password="expired", database="")
-        engine = build_engine(url, pool_size=2, max_overflow=0, timeouts=Timeouts(), ca_file=None, password=token)
-        for _ in range(2):
-            with engine.connect():
-                pass
-        assert tokens == ["token-1"]
-        with engine.connect(), engine.connect() as second:
-            assert second.scalar(text("SELECT 1")) == 1
-        assert tokens == ["token-1", "token-2"]
-        engine.dispose()
-        mysql_server.execute("DROP USER 'app'@'%'")
-
-    async def test_a_token_that_cannot_be_had_is_a_store_error(
-        self, mysql_database: str, open_database: Open, tmp_path: Path
-    ) -> None:
-        def no_token() -> str:
-            raise OSError("vendor text")
-
-        database = open_database(mysql_database, password=no_token, ca_file=str(tmp_path / "ca.pem"))
-        with pytest.raises(StoreError) as caught:
-            await SqlRunStore(database).find("nothing")
-        assert "vendor text" not in str(caught.value)
 
     @pytest.mark.spec("LIFE-4")
     async def test_a_connection_that_is_set_up_wrongly_is_a_store_error(

@@ -1,10 +1,11 @@
 """Loading evidence.toml: paths, and a sentence for each mistake."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from superbizagent.adapters.evidence_file import load_evidence_file
+from superbizagent.adapters.evidence_file import evidence_of, load_evidence_file
 from superbizagent.errors import ConfigurationError
 
 WHOLE = """
@@ -129,3 +130,52 @@ def test_each_mistake_is_told_by_its_key(tmp_path: Path, text: str, problem: str
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"evidence\.toml could not be read"):
         load_evidence_file(tmp_path / "evidence.toml")
+
+
+GROUP = "arn:aws:logs:eu-west-1:111122223333:log-group:"
+
+
+def test_log_groups_by_their_arns_alone_become_sources() -> None:
+    loaded = evidence_of([f"{GROUP}/aws/lambda/checkout:*", f"{GROUP}plain"], None, ())
+
+    assert {name: entry.log_groups for name, entry in loaded.cloudwatch.items()} == {
+        "checkout": ("/aws/lambda/checkout",),
+        "plain": ("plain",),
+    }
+    assert loaded.cloudwatch_settings is not None
+    assert loaded.cloudwatch_settings.region == "eu-west-1"
+    assert loaded.database is None
+
+
+def test_groups_that_end_alike_keep_their_whole_names() -> None:
+    loaded = evidence_of([f"{GROUP}/aws/lambda/checkout", f"{GROUP}/ecs/checkout"], None, ())
+
+    assert set(loaded.cloudwatch) == {"checkout", "ecs-checkout"}
+
+
+def test_a_business_database_is_where_its_secret_says() -> None:
+    secret = {"username": "reader", "password": "hunter2", "host": "db.example.com", "port": 3307, "dbname": "shop"}
+    loaded = evidence_of([], secret, ["orders"])
+
+    assert loaded.database is not None
+    assert loaded.database.url == "mysql+pymysql://db.example.com:3307/shop"
+    assert set(loaded.database.tables) == {"orders"}
+    assert loaded.cloudwatch_settings is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "secret", "tables", "sentence"),
+    [
+        (["/aws/lambda/checkout"], None, [], "LOG_GROUP_ARNS has something that is not the ARN of a log group"),
+        ([f"{GROUP}*"], None, [], "LOG_GROUP_ARNS has something that is not the ARN of a log group"),
+        ([GROUP.replace("west", "north") + "a", GROUP + "b"], None, [], "LOG_GROUP_ARNS names several regions"),
+        ([], {"dbname": "shop"}, ["orders"], "the secret of the business database needs host, dbname and a port"),
+        ([], {"host": "h", "dbname": "shop"}, [], "LOG_GROUP_ARNS or BUSINESS_TABLES: database.tables"),
+        ([], {"host": "h", "dbname": "shop"}, ["a b"], "LOG_GROUP_ARNS or BUSINESS_TABLES: database.tables"),
+    ],
+)
+def test_what_is_wrong_with_names_is_said(
+    groups: list[str], secret: dict[str, str] | None, tables: list[str], sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(sentence)):
+        evidence_of(groups, secret, tables)

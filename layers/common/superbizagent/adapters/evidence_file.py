@@ -1,14 +1,15 @@
 """The file `evidence.toml`: which logs and which database an installation's questions are answered from."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from superbizagent.errors import ConfigurationError
@@ -134,6 +135,53 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def evidence_of(
+    log_group_arns: Sequence[str], business_database: Mapping[str, Any] | None, tables: Sequence[str]
+) -> EvidenceFile:
+    """What an evidence file would say, of names alone: each log group becomes a source under its own name.
+
+    `business_database` has host, dbname and perhaps port; who signs in is not said here. Raises ConfigurationError.
+    """
+    groups = [_group_of(arn) for arn in log_group_arns]
+    sources: dict[str, Any] = {}
+    for _, name in groups:
+        sources.setdefault(_source_name(name, sources), {"log_groups": [name]})
+    regions = {region for region, _ in groups}
+    if len(regions) > 1:
+        raise ConfigurationError("LOG_GROUP_ARNS names several regions; one evidence file searches one")
+    data: dict[str, Any] = {"cloudwatch": sources}
+    if regions:
+        data["cloudwatch_settings"] = {"region": regions.pop()}
+    if business_database is not None:
+        data["database"] = {"url": _url_of(business_database), "tables": {name: {} for name in tables}}
+    try:
+        return EvidenceFile.model_validate(data)
+    except ValidationError as error:
+        raise ConfigurationError(_sentence("LOG_GROUP_ARNS or BUSINESS_TABLES", error)) from None
+
+
+def _group_of(arn: str) -> tuple[str, str]:
+    """Region and name of a log group, by its ARN with or without the `:*` that AWS puts after it."""
+    match = re.fullmatch(r"arn:[a-z-]+:logs:([a-z0-9-]+):[0-9]{12}:log-group:([^:*]+)(:\*)?", arn)
+    if match is None:
+        raise ConfigurationError("LOG_GROUP_ARNS has something that is not the ARN of a log group")
+    return match[1], match[2]
+
+
+def _source_name(group: str, taken: Container[str]) -> str:
+    """The last part of a log group's name, or the whole one where two end alike."""
+    short = re.sub(r"[^A-Za-z0-9_.-]", "-", group.rpartition("/")[2])
+    return short if short not in taken else re.sub(r"[^A-Za-z0-9_.-]", "-", group.strip("/"))[-64:]
+
+
+def _url_of(database: Mapping[str, Any]) -> str:
+    try:
+        host, name, port = str(database["host"]), str(database["dbname"]), int(database.get("port", 3306))
+    except (KeyError, ValueError):
+        raise ConfigurationError("the secret of the business database needs host, dbname and a port") from None
+    return URL.create("mysql+pymysql", host=host, port=port, database=name).render_as_string()
+
+
 def load_evidence_file(path: Path, environment: Mapping[str, str] | None = None) -> EvidenceFile:
     """Reads and checks the file; relative paths in it are taken from its folder.
 
@@ -163,7 +211,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not valid TOML: {where}") from error
 
 
-def _sentence(path: Path, error: ValidationError) -> str:
+def _sentence(path: Path | str, error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     key = ".".join(str(part) for part in first["loc"] if part != "[key]") or "the file"
     if first["type"] == "extra_forbidden":

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from superbizagent.adapters.business_database.driver import Column, Driver, Execution, Fetched, QueryLimits
 from superbizagent.adapters.business_database.rows import RowFormat
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, check_statement
+from superbizagent.adapters.mysql_login import Login
 from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Coverage, Evidence, QueryMysql, Unit
 from superbizagent.errors import (
@@ -159,27 +160,23 @@ def read_only_database(
     tables: Mapping[str, str],
     *,
     limits: QueryLimits | None = None,
-    password: Callable[[], str] | None = None,
+    login: Login | None = None,
     ca_file: Path | None = None,
     redact: Callable[[str], str] = str,
 ) -> ReadOnlyDatabase:
     """The adapter for `sqlite:///PATH` or `mysql+pymysql://…`; raises ConfigurationError.
 
-    `password` is called for each new connection to MySQL, for tokens that expire; with `ca_file` MySQL has to
-    prove who it is; `redact` takes secrets out of values before they are cut.
+    `login` is asked for each new connection to MySQL; with `ca_file` MySQL has to prove who it is; `redact` takes
+    secrets out of values before they are cut.
     """
     limits = limits or QueryLimits()
     if not tables:
         raise ConfigurationError("the business database needs at least one listed table")
-    return ReadOnlyDatabase(_driver(url, tables, limits, password, ca_file), tables, limits, redact)
+    return ReadOnlyDatabase(_driver(url, tables, limits, login, ca_file), tables, limits, redact)
 
 
 def _driver(
-    url: str,
-    tables: Mapping[str, str],
-    limits: QueryLimits,
-    password: Callable[[], str] | None,
-    ca_file: Path | None,
+    url: str, tables: Mapping[str, str], limits: QueryLimits, login: Login | None, ca_file: Path | None
 ) -> Driver:
     try:
         parsed = make_url(url)
@@ -198,5 +195,5 @@ def _driver(
 
         if not parsed.database:
             raise ConfigurationError("the business database's URL must name a schema")
-        return MysqlDriver(parsed, tables, limits, password, ca_file)
+        return MysqlDriver(parsed, tables, limits, login, ca_file)
     raise ConfigurationError("the business database's URL must begin with sqlite:// or mysql+pymysql://")

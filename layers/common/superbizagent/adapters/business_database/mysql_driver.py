@@ -1,7 +1,7 @@
 """MySQL and MariaDB: a read-only transaction on a connection of its own, limited at the server."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -18,15 +18,15 @@ from superbizagent.adapters.business_database.driver import Column, Fetched, Que
 from superbizagent.adapters.business_database.encryption import Encryption
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+from superbizagent.adapters.mysql_login import Login, signed_in
 from superbizagent.errors import (
     EvidenceError,
     EvidenceTimeout,
     EvidenceUnavailable,
     StatementFailed,
     StatementRefused,
+    StoreError,
 )
-
-Password = Callable[[], str]
 
 _CONNECT_SECONDS: Final = 5
 # Beyond the server's own limit: what a server that hangs may cost.
@@ -56,7 +56,7 @@ _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))
 class MysqlDriver:
     """One server and schema, reached with an engine of its own: no connection is ever shared or kept.
 
-    `password` is asked for each connection, for tokens that expire; `ca_file` the authority of the server's key.
+    `login` is asked for each connection; `ca_file` the authority of the server's key.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class MysqlDriver:
         url: URL,
         tables: Collection[str],
         limits: QueryLimits,
-        password: Password | None = None,
+        login: Login | None = None,
         ca_file: Path | None = None,
     ) -> None:
         self._tables = tuple(tables)
         self._limits = limits
-        self._engine = _engine(url, limits, password, Encryption(url.host, ca_file))
+        self._engine = _engine(url, limits, login, Encryption(url.host, ca_file))
 
     @property
     def dialect(self) -> Dialect:
@@ -111,7 +111,7 @@ class MysqlDriver:
         """A new connection, closed at the end without reading on. Raises EvidenceUnavailable."""
         try:
             pooled = self._engine.raw_connection()
-        except (SQLAlchemyError, pymysql.MySQLError, OSError, RuntimeError) as error:
+        except (SQLAlchemyError, pymysql.MySQLError, OSError, RuntimeError, StoreError) as error:
             raise EvidenceUnavailable("The database could not be reached.") from error
         driver: Connection[Any] | None = pooled.driver_connection
         pooled.detach()
@@ -124,7 +124,7 @@ class MysqlDriver:
             driver._force_close()  # type: ignore[attr-defined]
 
 
-def _engine(url: URL, limits: QueryLimits, password: Password | None, encryption: Encryption) -> Engine:
+def _engine(url: URL, limits: QueryLimits, login: Login | None, encryption: Encryption) -> Engine:
     engine = create_engine(
         url.set(drivername="mysql+pymysql"),
         poolclass=NullPool,
@@ -140,10 +140,11 @@ def _engine(url: URL, limits: QueryLimits, password: Password | None, encryption
     )
 
     @event.listens_for(engine, "do_connect")
-    def _connected(dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]) -> Any:
-        if password is not None:
-            parameters["password"] = password()
-        return encryption.connected(lambda how: dialect.connect(*arguments, **{**parameters, **how}))
+    def connect(dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]) -> Any:
+        def connected(credentials: Mapping[str, str]) -> Any:
+            return encryption.connected(lambda how: dialect.connect(*arguments, **{**parameters, **how, **credentials}))
+
+        return connected({}) if login is None else signed_in(login, connected)
 
     return engine
 

@@ -1,5 +1,6 @@
 """The store: runs, cancel requests, connections and history in MySQL, MariaDB or SQLite."""
 
+from superbizagent.adapters.store.accounts import Account, provide_account
 from superbizagent.adapters.store.cancellation import SqlCancelRequests
 from superbizagent.adapters.store.connections import SqlConnections
 from superbizagent.adapters.store.database import Database
@@ -9,6 +10,7 @@ from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import metadata
 
 __all__ = [
+    "Account",
     "Database",
     "SqlCancelRequests",
     "SqlConnections",
@@ -16,4 +18,5 @@ __all__ = [
     "SqlRunStore",
     "Timeouts",
     "metadata",
+    "provide_account",
 ]

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from superbizagent.adapters.mysql_login import Login
 from superbizagent.adapters.store.engine import (
     BEGIN_IMMEDIATE,
     PACKET_TOO_LARGE,
-    PasswordProvider,
     Timeouts,
     build_engine,
     normalised,
@@ -48,7 +48,7 @@ class Database:
     """A database by its URL (mysql, mariadb or sqlite); connects on first use. Safe in threads and tasks.
 
     At most `pool_size + max_overflow` units run at once; further ones wait. `ca_file` makes TLS with
-    a checked certificate mandatory; `password`, called for each new connection, needs it.
+    a checked certificate mandatory; `login`, asked for each new connection to MySQL, needs it.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class Database:
         url: str,
         *,
         ca_file: str | None = None,
-        password: PasswordProvider | None = None,
+        login: Login | None = None,
         pool_size: int = 4,
         max_overflow: int = 4,
         timeouts: Timeouts | None = None,
     ) -> None:
-        if password is not None and ca_file is None:
-            raise ConfigurationError("a database token may travel over verified TLS only: a CA file is needed")
+        if login is not None and ca_file is None:
+            raise ConfigurationError("a database login may travel over verified TLS only: a CA file is needed")
         self._url = normalised(url)
         self._ca_file = ca_file
-        self._password = password
+        self._login = login
         self._pool_size = pool_size
         self._max_overflow = max_overflow
         self._timeouts = timeouts or Timeouts()
@@ -87,7 +87,7 @@ class Database:
                     max_overflow=self._max_overflow,
                     timeouts=self._timeouts,
                     ca_file=self._ca_file,
-                    password=self._password,
+                    login=self._login,
                 )
             return self._engine
 

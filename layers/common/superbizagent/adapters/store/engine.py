@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,8 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
-from superbizagent.errors import ConfigurationError, StoreError
+from superbizagent.adapters.mysql_login import Login, sign_in
+from superbizagent.errors import ConfigurationError
 
 BEGIN_IMMEDIATE = "superbizagent_begin_immediate"
 """Execution option of a unit that writes: SQLite then takes its write lock first. A read that turns
@@ -33,8 +33,6 @@ _CONNECTION_USELESS = frozenset(
         1836,  # the same, in MySQL's words
     }
 )
-
-PasswordProvider = Callable[[], str]
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def build_engine(
     max_overflow: int,
     timeouts: Timeouts,
     ca_file: str | None,
-    password: PasswordProvider | None,
+    login: Login | None,
 ) -> Engine:
     mysql = url.get_backend_name() == "mysql"
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if mysql else {}
@@ -101,8 +99,8 @@ def build_engine(
         _prepare_sqlite(engine, timeouts)
         return engine
     _drop_useless_connections(engine)
-    if password is not None:
-        _provide_password(engine, password)
+    if login is not None:
+        sign_in(engine, login)
     return engine
 
 
@@ -150,17 +148,6 @@ def _drop_useless_connections(engine: Engine) -> None:
     def drop(context: ExceptionContext) -> None:
         if _CONNECTION_USELESS.intersection(context.original_exception.args[:1]):
             context.is_disconnect = True
-
-
-def _provide_password(engine: Engine, password: PasswordProvider) -> None:
-    """A fresh password for each physical connection: an IAM token is good for 15 minutes only."""
-
-    @event.listens_for(engine, "do_connect")
-    def provide(_dialect: object, _record: object, _arguments: object, parameters: dict[str, Any]) -> None:
-        try:
-            parameters["password"] = password()
-        except Exception as error:
-            raise StoreError("no password for the database could be had") from error
 
 
 def _dump_json(value: object) -> str:
