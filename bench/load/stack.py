@@ -17,6 +17,7 @@ from typing import IO
 from tests.database_server import private_server
 
 ROOT = Path(__file__).resolve().parents[2]
+OTHERS = 40
 SIGNS = {"tracebacks": "Traceback", "errors": '"level":"ERROR"', "dropped events": " dropped: "}
 
 
@@ -32,8 +33,8 @@ class StackOptions:
 
     @property
     def database_connections(self) -> int:
-        """What the configuration allows: every chat process with a full pool and its overflow (as large as four)."""
-        return self.processes * (self.pool_size + 4)
+        """What the configuration allows: a full pool in every chat process, and a few for the other functions."""
+        return self.processes * self.pool_size + OTHERS
 
 
 @dataclass

@@ -44,7 +44,7 @@ class Way:
 async def way(mysql_database: str, open_database: Open) -> AsyncIterator[Way]:
     async with Proxy.before(mysql_database) as (proxy, url):
         # The silence is heard through after a second; nothing else here waits at all.
-        through = open_database(url, pool_size=1, max_overflow=0, timeouts=Timeouts(read=1, lock=1))
+        through = open_database(url, pool_size=1, timeouts=Timeouts(read=1, lock=1))
         await _connected(through)
         yield Way(open_database(mysql_database), through, proxy)
         through.close()

@@ -22,7 +22,7 @@ class TestLostConnections:
     async def test_connections_that_died_in_the_pool_are_replaced(
         self, mysql_database: str, mysql_server: DatabaseServer, open_database: Open
     ) -> None:
-        database = open_database(mysql_database, pool_size=1, max_overflow=0)
+        database = open_database(mysql_database, pool_size=1)
         runs, run = SqlRunStore(database), new_run()
         await runs.start(run)
         mysql_server.execute(f"KILL {await database.read(server_side)}")

@@ -17,7 +17,7 @@ from tests.stored_values import NOW, new_run
 class TestSnapshots:
     @pytest.mark.spec("CANCEL-4", "CANCEL-1")
     async def test_a_poll_sees_what_others_committed_a_moment_ago(self, database_url: str, open_database: Open) -> None:
-        run_side = open_database(database_url, pool_size=1, max_overflow=0)
+        run_side = open_database(database_url, pool_size=1)
         polls, disconnects = SqlCancelRequests(run_side), SqlCancelRequests(open_database(database_url))
         assert await polls.pending("run", "c1") is None
         await disconnects.cancel_connection("c1", NOW)
@@ -41,7 +41,7 @@ class TestCancelledWaits:
     async def test_the_next_caller_never_gets_the_answer_of_a_cancelled_one(
         self, mysql_database: str, open_database: Open
     ) -> None:
-        database = open_database(mysql_database, pool_size=1, max_overflow=1)
+        database = open_database(mysql_database, pool_size=2)
         running = threading.Event()
 
         def slow(connection: Connection) -> Any:

@@ -47,7 +47,7 @@ _DUPLICATE_SQLITE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_
 class Database:
     """A database by its URL (mysql, mariadb or sqlite); connects on first use. Safe in threads and tasks.
 
-    At most `pool_size + max_overflow` units run at once; further ones wait. `ca_file` makes TLS with
+    At most `pool_size` units run at once, each on its connection; further ones wait. `ca_file` makes TLS with
     a checked certificate mandatory; `login`, asked for each new connection to MySQL, needs it.
     """
 
@@ -58,7 +58,6 @@ class Database:
         ca_file: str | None = None,
         login: Login | None = None,
         pool_size: int = 4,
-        max_overflow: int = 4,
         timeouts: Timeouts | None = None,
     ) -> None:
         if login is not None and ca_file is None:
@@ -67,7 +66,6 @@ class Database:
         self._ca_file = ca_file
         self._login = login
         self._pool_size = pool_size
-        self._max_overflow = max_overflow
         self._timeouts = timeouts or Timeouts()
         self._lock = threading.Lock()
         self._engine: Engine | None = None
@@ -84,7 +82,6 @@ class Database:
                 self._engine = build_engine(
                     self._url,
                     pool_size=self._pool_size,
-                    max_overflow=self._max_overflow,
                     timeouts=self._timeouts,
                     ca_file=self._ca_file,
                     login=self._login,
@@ -176,7 +173,7 @@ class Database:
         with self._lock:
             self._refuse_closed()
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._pool_size + self._max_overflow, "store")
+                self._threads = ThreadPoolExecutor(self._pool_size, "store")
             return self._threads
 
     def _refuse_closed(self) -> None:
