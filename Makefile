@@ -5,12 +5,13 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence lock clean
+.PHONY: run test lint spec build bench-evidence bench-imports bench-load faults mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
 	@$(RUN) -m local.run --port $(PORT)
 
+# In random order, another one each time: make test PYTEST=--randomly-seed=7 repeats the one whose seed was printed.
 test: lint accounted checkov ## everything, on a fresh machine: installs what is missing and says so
 	@$(DEV) -m tests.system_packages
 	@$(DEV) -m pytest --numprocesses auto --dist loadfile $(PYTEST)
@@ -39,6 +40,10 @@ checkov: dev
 
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
+	@$(DEV) scripts/sizes.py
+
+bench-imports: dev ## what each function's cold start spends on imports, beside what it can't do without
+	@$(DEV) -m bench.cold_imports
 
 # What the evidence is worth, as tables: make bench-evidence LOGS=folder/of/logs RUNBOOKS=folder/of/runbooks
 bench-evidence: dev
@@ -49,11 +54,28 @@ bench-evidence: dev
 	@$(DEV) -m bench.evidence.redaction $(LOGS) $(RUNBOOKS)
 	@$(if $(RUNBOOKS),.venv/bench/bin/python -m bench.evidence.retrieval $(RUNBOOKS),echo "RUNBOOKS names the folder of runbooks that retrieval is measured on")
 
+# Many sockets and many runs at once, twenty minutes of them: make bench-load, make bench-load LOAD="--runs 500 --disturb 2"
+bench-load: dev
+	@$(DEV) -m bench.load $(LOAD)
+
+# What goes wrong, on purpose: every boundary of a run with every fault, on real processes and a real database, then a
+# hundred thousand frames that no client of ours would send; see docs/faults.md.
+# make faults FAULTS="--seed 7 --only kill --lanes 4" GARBAGE="--seed 7 --frames 5000"
+faults: dev
+	@$(DEV) -m tests.system_packages
+	@$(DEV) -m tests.faults $(FAULTS)
+	@$(DEV) -m tests.faults.garbage --frames 100000 $(GARBAGE)
+
+# Which small breaks of the core no test notices: make mutation, or make mutation MODULES="application.chat domain.run"
+mutation:
+	@scripts/venv.sh .venv/mutation requirements-mutation.txt
+	@.venv/mutation/bin/python scripts/mutation.py $(MODULES)
+
 lock: dev ## pin the newest releases that pyproject.toml allows
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" scripts/lock.sh
 
 clean:
-	rm -rf .venv .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mutation .data .aws-sam .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: dev
 dev:

@@ -43,7 +43,7 @@ PRINCIPAL = "local"
 # and what evidence files refer to.
 HANDED_ON = frozenset(
     {name.upper() for settings in (RunSettings, KnowledgeSettings, SignInSettings) for name in settings.model_fields}
-    | {"BUSINESS_DATABASE_URL", "DATABASE_CA_FILE"}
+    | {"BUSINESS_DATABASE_CA_FILE", "BUSINESS_DATABASE_URL", "DATABASE_CA_FILE"}
 )
 
 
@@ -126,6 +126,8 @@ async def product(
     port: int = 0,
     websocket_port: int = 0,
     latency: float = 0.0,
+    processes: int = GatewayConfig.max_concurrency,
+    snapshots: bool = False,
     sign_in: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Gateway]:
     """The running product: model, gateway with its functions and schedules, page.
@@ -137,6 +139,8 @@ async def product(
             template=ROOT / "template.yaml",
             port=websocket_port,
             http_port=port,
+            max_concurrency=processes,
+            snapshots=snapshots,
             environment={
                 **DEPLOYED_ONLY,
                 **{name: value for name, value in variables.items() if name in HANDED_ON},
@@ -166,7 +170,13 @@ async def serve(parts: Parts, options: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     served = product(
-        parts, environment(), port=options.port, websocket_port=options.websocket_port, latency=options.latency
+        parts,
+        environment(),
+        port=options.port,
+        websocket_port=options.websocket_port,
+        latency=options.latency,
+        processes=options.processes,
+        snapshots=options.snap_start,
     )
     async with served as gateway:
         say(f"open {gateway.http_url}/  (Ctrl-C stops)")
@@ -184,6 +194,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--websocket-port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--data", type=Path, default=ROOT / ".data", help="where the embedded parts keep their files")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds the scripted model takes for an answer")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=GatewayConfig.max_concurrency,
+        help="of one function at most: so many runs at once",
+    )
+    parser.add_argument(
+        "--snap-start", action="store_true", help="fork processes from one that has imported its handler"
+    )
     parser.add_argument("--verbose", action="store_true", help="show each invocation and what the functions log")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s")

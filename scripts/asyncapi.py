@@ -240,7 +240,7 @@ def _schemas() -> Document:
     chat["query"] |= {
         "minLength": 1,
         "maxLength": websocket.MAX_QUERY_CHARACTERS,
-        "pattern": r"\S",
+        "pattern": websocket.QUERY_PATTERN,
         "description": f"Not blank; at most {websocket.MAX_QUERY_BYTES} bytes of UTF-8.",
     }
     codes = error_messages()

@@ -85,18 +85,55 @@ class DatabaseServer:
             self.execute(f"DROP DATABASE IF EXISTS {name}")
 
     @contextmanager
-    def reader(self, url: str) -> Iterator[str]:
-        """The DSN of that database for a new user who may SELECT there and nothing else."""
+    def account(self, url: str, rights: str = "ALL") -> Iterator[str]:
+        """The DSN of that database for a new user with these rights there, and none of an administrator's."""
         parsed = make_url(url)
-        name, password = f"reader_{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
+        name, password = f"user_{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
         self.execute(
             f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'",
-            f"GRANT SELECT ON {parsed.database}.* TO {name}@'%'",
+            f"GRANT {rights} ON {parsed.database}.* TO {name}@'%'",
         )
         try:
             yield parsed.set(username=name, password=password).render_as_string(hide_password=False)
         finally:
             self.execute(f"DROP USER {name}@'%'")
+
+    @contextmanager
+    def reader(self, url: str) -> Iterator[str]:
+        """The DSN of that database for a new user who may SELECT there and nothing else."""
+        with self.account(url, "SELECT") as reader:
+            yield reader
+
+
+@dataclass
+class Restarts:
+    """The power switch of a private server, which keeps its address."""
+
+    program: Path
+    folder: Path
+    port: int
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        self.process = _launch(self.program, self.folder / "data", self.port, self.folder / "server.log", ())
+        if not _answers(self.process, self.port):
+            raise RuntimeError(f"The database server did not start:\n{_tail(self.folder / 'server.log')}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            _end(self.process)
+
+
+@contextmanager
+def restartable_server() -> Iterator[tuple[DatabaseServer, Restarts]]:
+    """A running server of one's own, and its switch."""
+    with _fresh_folder() as (program, folder):
+        switch = Restarts(program, folder, _free_port())
+        try:
+            switch.start()
+            yield DatabaseServer(_root(switch.port), private=True), switch
+        finally:
+            switch.stop()
 
 
 @contextmanager
@@ -113,15 +150,27 @@ def database_server() -> Iterator[DatabaseServer]:
 @contextmanager
 def private_server(*options: str) -> Iterator[DatabaseServer]:
     """A server of one's own, with further command-line options."""
+    with (
+        _fresh_folder() as (program, folder),
+        _running(program, folder / "data", folder / "server.log", options) as port,
+    ):
+        yield DatabaseServer(_root(port), private=True)
+
+
+@contextmanager
+def _fresh_folder() -> Iterator[tuple[Path, Path]]:
+    """The server's program, and a temporary folder with an initialised data folder in it."""
     program = find_program() or install()
     if program is None:
         raise DatabaseServerMissing
-    with tempfile.TemporaryDirectory(prefix="db-", ignore_cleanup_errors=True) as folder:
-        data = Path(folder, "data")
-        _initialise(program, data, Path(folder, "initialise.log"))
-        with _running(program, data, Path(folder, "server.log"), options) as port:
-            url = URL.create("mysql+pymysql", username="root", host="127.0.0.1", port=port)
-            yield DatabaseServer(url, private=True)
+    with tempfile.TemporaryDirectory(prefix="db-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _initialise(program, folder / "data", folder / "initialise.log")
+        yield program, folder
+
+
+def _root(port: int) -> URL:
+    return URL.create("mysql+pymysql", username="root", host="127.0.0.1", port=port)
 
 
 def find_program() -> Path | None:
@@ -210,9 +259,7 @@ def _launch(program: Path, data: Path, port: int, log: Path, options: tuple[str,
 
 
 def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
-    engine = create_engine(
-        URL.create("mysql+pymysql", username="root", host="127.0.0.1", port=port), poolclass=NullPool
-    )
+    engine = create_engine(_root(port), poolclass=NullPool)
     deadline = time.monotonic() + START_TIMEOUT
     while process.poll() is None and time.monotonic() < deadline:
         try:

@@ -21,7 +21,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 
-from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room
+from superbizagent.adapters.log_files import LogFiles, LogFileSource
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits

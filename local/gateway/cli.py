@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--max-concurrency", type=int, default=10, metavar="N", help="processes a function")
     add("--no-freeze", action="store_true", help="do not stop processes between events")
+    add("--snap-start", action="store_true", help="fork processes from one that has imported the handler; Linux only")
     add("--no-schedules", action="store_true", help="do not fire rate(…) schedules")
     add("--principal", metavar="NAME", help="connects everybody as NAME; the template's authorizer is not asked")
     add("--integration-timeout", type=float, default=29.0, metavar="SECONDS")
@@ -75,6 +76,7 @@ def configuration(arguments: argparse.Namespace) -> GatewayConfig:
         function_environment={name: {**own, **command_line} for name, own in by_function.items()},
         max_concurrency=_positive(arguments.max_concurrency, "--max-concurrency"),
         freeze=not arguments.no_freeze,
+        snapshots=arguments.snap_start,
         schedules=not arguments.no_schedules,
         python=arguments.python,
         principal=arguments.principal,

@@ -45,6 +45,7 @@ class GatewayConfig:
     schedules: bool = True
     python: str = sys.executable
     own_runtime: bool = False  # the loop in runtime/bootstrap.py even where awslambdaric is installed
+    snapshots: bool = False  # fork processes from one that has imported the handler
     integration_timeout: float = 29.0
     idle_timeout: float = 600.0
     connection_life: float = 7_200.0

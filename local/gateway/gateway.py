@@ -162,6 +162,7 @@ def _runtime_settings(config: GatewayConfig, region: str, gateway: Gateway) -> R
         max_concurrency=config.max_concurrency,
         freeze=config.freeze,
         own_runtime=config.own_runtime,
+        snapshots=config.snapshots,
         environment={**endpoints, **config.environment},
         function_environment=config.function_environment,
     )

@@ -85,6 +85,12 @@ class ScriptedModelServer:
         host, port = self._address
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
 
+    def reset(self) -> None:
+        """Forgets the log and what is queued."""
+        self.requests.clear()
+        self.bodies.clear()
+        self._replies.clear()
+
     def enqueue(
         self,
         reply: str | bytes | Mapping[str, Any] | None = None,
@@ -209,9 +215,7 @@ class ScriptedModelServer:
         except ValueError as error:
             raise ApiError(400, str(error)) from error
         if wanted.reset:
-            self.requests.clear()
-            self.bodies.clear()
-            self._replies.clear()
+            self.reset()
         if wanted.latency is not None:
             self.latency = wanted.latency
         for reply in wanted.replies:

@@ -75,3 +75,25 @@ def test_importing_the_core_loads_no_vendor_and_starts_nothing() -> None:
     )
 
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("function", sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py")))
+def test_a_function_loads_nothing_heavy_when_it_is_imported(function: str) -> None:
+    """In a process of its own, as a cold start is. Chat, and nobody else, loads what its runs need."""
+    # Powertools imports botocore's name, which loads next to nothing; what costs is its session.
+    heavy = {
+        "aws_xray_sdk",
+        "boto3",
+        "botocore.session",
+        "cryptography",
+        "drain3",
+        "jwt",
+        "markdown_it",
+        "openai",
+        "sqlglot",
+    }
+    code = f"import sys, functions.{function}.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "superbizagent" in loaded
+    assert loaded & (heavy if function != "chat" else {"aws_xray_sdk", "jwt"}) == set()

@@ -38,14 +38,16 @@ class Stores:
 @pytest.fixture(params=["fake", "sqlite", "mysql"])
 def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     if request.param == "fake":
-        yield _fakes(FakeDatabase())
+        yield fake_stores()
         return
     database = Database(request.getfixturevalue(f"{request.param}_database"))
-    yield _real(database)
+    yield real_stores(database)
     database.close()
 
 
-def _fakes(database: FakeDatabase) -> Stores:
+def fake_stores() -> Stores:
+    database = FakeDatabase()
+
     def tamper(run_id: str, column: JsonColumn, value: str) -> None:
         row = database.run(run_id)
         assert row is not None
@@ -61,7 +63,7 @@ def _fakes(database: FakeDatabase) -> Stores:
     )
 
 
-def _real(database: Database) -> Stores:
+def real_stores(database: Database) -> Stores:
     def tamper(run_id: str, column: JsonColumn, value: str) -> None:
         json.loads(value)
         statement = text(f"UPDATE diagnosis_run SET {column} = :value WHERE run_id = :run_id")

@@ -11,9 +11,9 @@ from sqlalchemy.pool import NullPool
 
 from superbizagent.adapters.business_database import read_only_database
 from superbizagent.domain.evidence import QueryMysql, Unit
-from superbizagent.errors import StatementFailed, StatementRefused
+from superbizagent.errors import EvidenceError, StatementFailed, StatementRefused
 from superbizagent.ports import BusinessDatabase
-from tests.fakes.evidence import FakeBusinessDatabase
+from tests.fakes.sources import FakeSource, statement_answers
 
 TABLES = {"orders": "One row an order"}
 SCHEMA = (
@@ -27,13 +27,14 @@ NONE = "SELECT id FROM orders WHERE status = 'lost'"
 
 
 def _fake() -> BusinessDatabase:
-    return FakeBusinessDatabase(
-        {
-            ALL: ('{"id": 1, "status": "paid"}', '{"id": 2, "status": "failed"}'),
-            "SELECT password FROM users": StatementRefused(),
-            "DELETE FROM orders": StatementRefused(),
-            "SELECT nothing FROM orders": StatementFailed("There is no such column. orders(id, status)"),
-        },
+    answers: dict[str, tuple[str, ...] | EvidenceError] = {
+        ALL: ('{"id": 1, "status": "paid"}', '{"id": 2, "status": "failed"}'),
+        "SELECT password FROM users": StatementRefused(),
+        "DELETE FROM orders": StatementRefused(),
+        "SELECT nothing FROM orders": StatementFailed("There is no such column. orders(id, status)"),
+    }
+    return FakeSource(
+        statement_answers(answers),
         "orders(id INTEGER, status VARCHAR(200)): One row an order",
     )
 

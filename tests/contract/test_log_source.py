@@ -13,7 +13,7 @@ from superbizagent.errors import InvalidToolArguments, UnknownSource
 from superbizagent.ports import LogSource
 from tests.cloudwatch_stub import CloudWatchStub, StubEvent, stub_api
 from tests.fakes.clock import FakeClock
-from tests.fakes.evidence import FakeLine, FakeLogSource
+from tests.fakes.sources import FakeLine, FakeSource, log_description, log_search
 from tests.http_stub import http_stub
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
@@ -34,7 +34,8 @@ async def new_source(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     """Makes a source named `app` of messages one second apart."""
 
     def fake(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
-        return FakeLogSource({"app": _lines(messages)}, {"app": "The service"})
+        lines = {"app": _lines(messages)}
+        return FakeSource(log_search(lines), log_description(lines, {"app": "The service"}))
 
     def files(messages: Sequence[tuple[LogLevel, str]]) -> LogSource:
         path = tmp_path / "app.log"

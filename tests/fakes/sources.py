@@ -1,7 +1,8 @@
-"""Evidence sources that return what a test gives them."""
+"""Evidence sources in memory: a test gives what each call is answered with, or what there is to find."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +11,13 @@ from superbizagent.domain.evidence import (
     Coverage,
     DocumentRef,
     Evidence,
+    LogLevel,
     LookupKnowledge,
     QueryLogs,
     QueryMysql,
     Unit,
 )
+from superbizagent.errors import EvidenceError, InvalidToolArguments, UnknownSource
 
 Result = Evidence | BaseException | Callable[[Any], Evidence]
 
@@ -77,6 +80,86 @@ def document_evidence(*documents: tuple[str, str, str]) -> Evidence:
             )
             for document_id, title, _ in documents
         ),
+    )
+
+
+@dataclass(frozen=True)
+class FakeLine:
+    """A log line of a fake source."""
+
+    at: datetime
+    level: LogLevel | None
+    text: str
+
+
+def log_search(sources: Mapping[str, Sequence[FakeLine]]) -> Callable[[QueryLogs], Evidence]:
+    """The result of a source of logs with those lines."""
+
+    def search(query: QueryLogs) -> Evidence:
+        if query.source not in sources:
+            raise UnknownSource(f"There is no log source of that name. The sources are: {', '.join(sources)}.")
+        if query.start and query.end and query.start >= query.end:
+            raise InvalidToolArguments("start must be before end.")
+        return _searched(sorted(sources[query.source], key=lambda line: line.at), query)
+
+    return search
+
+
+def log_description(sources: Mapping[str, Sequence[FakeLine]], descriptions: Mapping[str, str]) -> str:
+    """How a source of logs with those lines describes itself."""
+    return "\n".join(f"{name}: {descriptions.get(name, '')} ({_range(lines)})" for name, lines in sources.items())
+
+
+def statement_answers(answers: Mapping[str, Sequence[str] | EvidenceError]) -> Callable[[QueryMysql], Evidence]:
+    """The result of a database with an answer a statement: the rows' JSON texts, none for another one, or an error."""
+
+    def answer(query: QueryMysql) -> Evidence:
+        found = answers.get(query.statement, ())
+        if isinstance(found, EvidenceError):
+            raise found
+        return row_evidence(*found)
+
+    return answer
+
+
+def _searched(lines: Sequence[FakeLine], query: QueryLogs) -> Evidence:
+    inside = [line for line in lines if _inside(line, query)]
+    found = [line for line in inside if _matches(line, query)]
+    shown = found[: query.limit]
+    return Evidence(
+        title=f"logs {query.source}",
+        summary=(f"lines scanned: {len(inside)}; matched: {len(found)}; shown: {len(shown)}", "records:"),
+        lines=tuple(line.text for line in shown),
+        coverage=Coverage(
+            unit=Unit.LINES,
+            start=query.start or (lines[0].at if lines else None),
+            end=query.end or (lines[-1].at if lines else None),
+            scanned=len(inside),
+            matched=len(found),
+            shown=len(shown),
+            truncated=len(found) > len(shown),
+            filtered=bool(query.levels or query.contains or query.excludes),
+        ),
+    )
+
+
+def _range(lines: Sequence[FakeLine]) -> str:
+    if not lines:
+        return "no lines"
+    instants = sorted(line.at for line in lines)
+    return f"{instants[0]:%Y-%m-%dT%H:%M:%SZ} to {instants[-1]:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _inside(line: FakeLine, query: QueryLogs) -> bool:
+    return (query.start is None or line.at >= query.start) and (query.end is None or line.at < query.end)
+
+
+def _matches(line: FakeLine, query: QueryLogs) -> bool:
+    text = line.text.casefold()
+    return (
+        (not query.levels or line.level in query.levels)
+        and all(wanted.casefold() in text for wanted in query.contains)
+        and not any(unwanted.casefold() in text for unwanted in query.excludes)
     )
 
 

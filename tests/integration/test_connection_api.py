@@ -13,7 +13,7 @@ from local.gateway import Gateway, GatewayConfig
 from superbizagent.adapters import connection_api
 from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.errors import ChannelError, ChannelUnavailable, ClientGone, ConfigurationError
-from tests.http_stub import HttpStub, Reply, http_stub, tcp_stub
+from tests.http_stub import HttpStub, Reply, http_stub, read_request, tcp_stub
 
 TEMPLATE = """
     Transform: AWS::Serverless-2016-10-31
@@ -161,6 +161,30 @@ async def test_a_black_hole_delays_a_frame_for_a_bounded_time_only() -> None:
         assert connections == connection_api.ATTEMPTS
         # Two reads, one pause of at most a second between them, and what a busy machine adds.
         assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\nX-Drip: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
+async def test_a_drip_that_no_read_limit_meets_is_bounded_too(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    monkeypatch.setattr(connection_api, "POST_SECONDS", 0.5)
+    given_up = asyncio.Event()
+    posts = 0
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal posts
+        await read_request(reader)
+        posts += 1
+        writer.write(said)
+        while not given_up.is_set():
+            writer.write(b"x")
+            await asyncio.sleep(0.05)
+
+    async with tcp_stub(converse) as url:
+        with pytest.raises(ChannelUnavailable, match=r"0\.5 seconds"):
+            await ConnectionApi(url).post("abc", b"{}")
+        # What nobody waits for any more is not posted again, either.
+        given_up.set()
+        await asyncio.sleep(0)
+    assert posts == 1
 
 
 @pytest.mark.usefixtures("short_waits")

@@ -2,19 +2,12 @@
 that record what they are sent. Only Lambda and API Gateway are missing."""
 
 import asyncio
-import base64
-import contextlib
-import importlib
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from sqlalchemy import text
@@ -26,145 +19,14 @@ from superbizagent.application.cancellation import CancelUseCase
 from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.errors import ConfigurationError, StoreError
 from superbizagent.ports import NewRun
-from tests.http_stub import HttpStub, Received, Reply, completion, http_stub
-
-EVENTS = Path(__file__).parents[2] / "events"
-FUNCTIONS = ("connect", "disconnect", "chat", "cancel", "history", "default", "sweep")
-CONNECTION = "UlQ6ccZ_FiACJXQ="
-KEY = "sk-canary-key"
-CONTENT = {"type": "SYSTEM_CHAT", "text": "I look at logs and runbooks."}
-OK = {"statusCode": 200}
-
-Json = dict[str, Any]
-
-
-@pytest.fixture(scope="session")
-def handlers() -> Iterator[dict[str, ModuleType]]:
-    """The functions' modules, imported in an environment like Lambda's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POWERTOOLS_SERVICE_NAME", "superbizagent")
-        patch.setenv("POWERTOOLS_METRICS_NAMESPACE", "SuperBizAgent")
-        # Else a filter on pytest's own handlers hides what is logged.
-        patch.setenv("POWERTOOLS_LOG_DEDUPLICATION_DISABLED", "true")
-        yield {name: importlib.import_module(f"functions.{name}.app") for name in FUNCTIONS}
-
-
-@dataclass(frozen=True)
-class Context:
-    """What Lambda tells a function of its invocation."""
-
-    remaining: float = 300.0
-    function_name: str = "f"
-    memory_limit_in_mb: int = 512
-    invoked_function_arn: str = "arn:aws:lambda:eu-central-1:123456789012:function:f"
-    aws_request_id: str = "88888888-4444-4444-4444-121212121212"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return round(self.remaining * 1000)
-
-
-@dataclass
-class World:
-    """The parts around the functions, and what has reached them."""
-
-    handlers: dict[str, ModuleType]
-    database: Database
-    client: HttpStub
-    model: HttpStub
-    intent: str = "SYSTEM_CHAT"
-    gone: set[str] = field(default_factory=set)
-
-    async def invoke(self, function: str, event: Json, remaining: float = 300.0) -> Any:
-        """In a thread, like the process that it would be; this one serves its HTTP calls."""
-        return await asyncio.to_thread(self.handlers[function].handler, event, Context(remaining))
-
-    async def connect(self, connection: str = CONNECTION, principal: str = "alice") -> None:
-        assert await self.invoke("connect", event("connect", connection, principal=principal)) == OK
-
-    async def chat(self, connection: str = CONNECTION, request: str = "g1", **message: Any) -> Any:
-        asked = {"action": "chat", "requestId": "question-1", "query": "What can you do?", **message}
-        return await self.invoke("chat", event("chat", connection, request=request, body=asked))
-
-    def frames(self, connection: str = CONNECTION) -> list[Json]:
-        posted = f"/live/@connections/{connection}"
-        return [call.json for call in self.client.received if unquote(call.path) == posted]
-
-    def rows(self, statement: str) -> list[Json]:
-        with self.database.engine.begin() as open_connection:
-            return [dict(row._mapping) for row in open_connection.execute(text(statement))]
-
-    def answer_as_api(self, call: Received) -> Reply:
-        gone = unquote(call.path).rpartition("/")[2] in self.gone
-        return Reply({"message": None}, 410) if gone else Reply()
-
-    def answer_as_model(self, call: Received) -> Reply:
-        shaped = "response_format" in call.json
-        return Reply(completion(json.dumps({"intent": self.intent}) if shaped else CONTENT["text"]))
-
-
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    """Each test finds and leaves the process as Lambda starts it."""
-    yield
-    if bootstrap._runner.cache_info().currsize:
-        bootstrap._runner().close()
-    for cached in (bootstrap.services, bootstrap._runner):
-        cached.cache_clear()
+from tests.http_stub import Received, Reply
+from tests.invocations import CONNECTION, CONTENT, EVENTS, OK, Json, World, event, world_on
 
 
 @pytest.fixture
-async def world(
-    handlers: dict[str, ModuleType], sqlite_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[World]:
-    evidence = tmp_path / "evidence.toml"
-    evidence.write_text('[logs.app]\npaths = ["app.log"]\n')
-    async with http_stub() as client, http_stub() as model:
-        for name, value in {
-            "DATABASE_URL": sqlite_database,
-            "CONNECTIONS_ENDPOINT": f"{client.url}/live",
-            "OPENAI_API_KEY": KEY,
-            "OPENAI_BASE_URL": f"{model.url}/v1",
-            "OPENAI_MODEL": "m",
-            "EVIDENCE_FILE": str(evidence),
-            "CANCEL_POLL_SECONDS": "0.05",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "canary-secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        database = Database(sqlite_database)
-        world = World(handlers, database, client, model)
-        client.answer, model.answer = world.answer_as_api, world.answer_as_model
+async def world(sqlite_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    async with world_on(sqlite_database, tmp_path, monkeypatch) as world:
         yield world
-        database.close()
-        await asyncio.to_thread(_close_database)
-
-
-def _close_database() -> None:
-    with contextlib.suppress(ConfigurationError):  # a test may have left it without a URL
-        bootstrap.services().database.close()
-
-
-def event(
-    name: str,
-    connection: str = CONNECTION,
-    *,
-    principal: str | None = None,
-    request: str | None = None,
-    body: object = None,
-) -> Json:
-    """The event of that file, with these parts changed; `body` in the file's own encoding."""
-    loaded: Json = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
-    context = loaded["requestContext"]
-    context["connectionId"] = connection
-    if principal is not None:
-        context["authorizer"] = {"principalId": principal}
-    if request is not None:
-        context["requestId"] = request
-    if body is not None:
-        message = body if isinstance(body, str) else json.dumps(body)
-        loaded["body"] = base64.b64encode(message.encode()).decode() if loaded["isBase64Encoded"] else message
-    return loaded
 
 
 def everything(caplog: pytest.LogCaptureFixture) -> str:
@@ -703,12 +565,12 @@ async def test_a_setting_without_which_nobody_can_be_told_fails_the_invocation_b
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "")
-    with pytest.raises(ConfigurationError, match=f"^{name} is not set$"):
+    with pytest.raises(ConfigurationError, match=f"^{name} is not set"):
         await world.chat()
     assert world.client.received == []
 
 
-@pytest.mark.parametrize("name", ["OPENAI_MODEL", "OPENAI_API_KEY", "EVIDENCE_FILE"])
+@pytest.mark.parametrize("name", ["OPENAI_MODEL", "OPENAI_API_KEY"])
 async def test_a_setting_that_is_missing_is_named_to_the_operator_only(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:

@@ -13,6 +13,7 @@ from superbizagent.adapters.knowledge import (
     ChangeKind,
     FullTextKnowledgeIndex,
     KnowledgeIngest,
+    search,
 )
 from superbizagent.adapters.knowledge.folder import MAX_FILE_BYTES
 from superbizagent.adapters.store import Database
@@ -142,3 +143,17 @@ def test_a_path_that_is_too_long_is_skipped(database: Database, folder: Path) ->
     [change] = ingest(database, folder).values()
     assert change.kind is ChangeKind.SKIPPED
     assert "shorten" in change.notices[0]
+
+
+async def test_files_are_indexed_anew_when_terms_are_made_otherwise(
+    database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.md").write_text("# KubePodCrashLooping\n\nText.\n")
+    with monkeypatch.context() as earlier_release:
+        earlier_release.setattr(search, "document_terms", str.split)
+        ingest(database, folder)
+    assert await sources(database, "crash loop") == []
+
+    assert ingest(database, folder)["a.md"].kind is ChangeKind.UPDATED
+    assert await sources(database, "crash loop") == ["a.md"]
+    assert ingest(database, folder)["a.md"].kind is ChangeKind.UNCHANGED

@@ -248,6 +248,21 @@ async def test_tool_calls_of_many_shapes(stub: HttpStub, model: OpenAIModel, cal
     assert (await model.complete(WITH_TOOLS)).tool_calls == (expected,)
 
 
+@pytest.mark.spec("DIAG-6")
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "function_call", ""])
+@pytest.mark.parametrize("calls", [0, 1])
+async def test_calls_are_what_is_there_whatever_the_end_is_called(
+    stub: HttpStub, model: OpenAIModel, finish: str, calls: int
+) -> None:
+    """P064: servers end a turn of calls with "stop", and one without any with "tool_calls"."""
+    call = {"id": "c1", "type": "function", "function": {"name": "query_logs", "arguments": "{}"}}
+    stub.script(Reply(completion(None, tool_calls=[call] * calls, finish=finish)))
+
+    assert await model.complete(WITH_TOOLS) == ModelReply(
+        tool_calls=(ToolCall(id="c1", name="query_logs", arguments="{}"),) * calls, tokens=7
+    )
+
+
 @pytest.mark.parametrize(
     "reply",
     [

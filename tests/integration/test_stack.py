@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +276,7 @@ async def _sign_in() -> None:
 
 
 async def _look_up() -> None:
-    await BedrockKnowledgeIndex("ABCDEFGHIJ", str).lookup(LookupKnowledge(query="pool"))
+    await BedrockKnowledgeIndex("ABCDEFGHIJ", lambda text: text).lookup(LookupKnowledge(query="pool"))
 
 
 async def _search_logs() -> None:
@@ -293,7 +293,7 @@ async def _read_secret() -> None:
     SecretsManager().text(SECRET)
 
 
-CALLS = {
+CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ChannelSettings: _post,
     settings.DatabaseSettings: _sign_in,
     settings.KnowledgeSettings: _look_up,

@@ -285,7 +285,7 @@ def test_secrets_given_to_the_stack_are_not_shown_by_it(template: dict[str, Any]
     assert parameters["OpenAiApiKey"]["NoEcho"] is True
     # It goes into a secret, and to nobody else.
     rest = json.dumps({name: found for name, found in template["Resources"].items() if name != "ModelSecret"})
-    assert "OpenAiApiKey\"" not in rest
+    assert 'OpenAiApiKey"' not in rest
 
 
 # What is imported is deployed ----------------------------------------------------------------------

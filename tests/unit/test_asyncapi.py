@@ -185,6 +185,7 @@ def test_frames_made_by_the_models_fit_the_document(
         ("cancel", {"action": "cancel", "runId": "r1"}),
         ("history", {"action": "history"}),
         ("history", {"action": "history", "sessionId": "s1", "before": "r1", "limit": 50}),
+        ("history", {"action": "history", "limit": 20.0}),
     ],
 )
 def test_what_the_document_allows_is_accepted(published: dict[str, Any], message: str, payload: dict[str, Any]) -> None:
@@ -200,6 +201,7 @@ def test_what_the_document_allows_is_accepted(published: dict[str, Any], message
         ("chat", {"action": "chat", "query": "why?"}),
         ("chat", {"action": "chat", "requestId": "q 1", "query": "why?"}),
         ("chat", {"action": "chat", "requestId": "q1", "query": " \n"}),
+        ("chat", {"action": "chat", "requestId": "q1", "query": "\ufeff\u0085\u0000"}),
         ("chat", {"action": "chat", "requestId": "q1", "query": "x" * 8_001}),
         ("chat", {"action": "chat", "requestId": "q1", "query": "why?", "session": "s1"}),
         ("chat", {"action": "chat", "requestId": "q1", "sessionId": "s 1", "query": "why?"}),

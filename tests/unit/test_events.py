@@ -129,6 +129,22 @@ def test_an_event_that_is_none_is_refused_without_quoting_it(event: dict[str, An
         assert event["body"] == "x"
 
 
+def _deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("identity", [None, {}, {"sourceIp": "fe80::1%eth0"}, {"sourceIp": _deep(5_000)}])
+def test_what_nobody_reads_keeps_nobody_out(identity: object) -> None:
+    connect, chat = _event("connect"), _event("chat")
+    for event in (connect, chat):
+        event["requestContext"]["identity"] = identity
+    assert ConnectEvent.model_validate(connect).connection_id == CONNECTION
+    assert MessageEvent.model_validate(chat).connection_id == CONNECTION
+
+
 @pytest.mark.parametrize("path", sorted(EVENTS.glob("*.json")), ids=lambda path: path.stem)
 def test_every_event_is_for_a_function(path: Path) -> None:
     functions = Path(__file__).parents[2] / "functions"

@@ -22,7 +22,7 @@ from superbizagent.errors import (
     SessionNotFound,
     SuperBizAgentError,
 )
-from superbizagent.frames import RunFrames, Socket
+from superbizagent.frames import Patience, RunFrames, Socket
 from superbizagent.ports import RunControl, SessionSummary, StoredRun
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)
@@ -31,7 +31,9 @@ CONTROL = RunControl("s1", "r1", lambda: None)
 CONTENT = SystemChatContent(text="Hello.")
 SUCCESS = ChatResult("s1", "r1", "q1", ReleaseOutcome.SUCCESS, content=CONTENT)
 
-Fault = Literal["gone", "down", "answer lost", "unsigned"]
+IN_NO_HURRY = Patience(statuses=60, outcome=60, pause=0.001)
+
+Fault = Literal["gone", "down", "answer lost", "unsigned", "defect"]
 Story = Callable[[RunFrames], Awaitable[ChatResult]]
 
 
@@ -42,12 +44,15 @@ class FakeChannel:
     faults: list[Fault | None] = field(default_factory=list)
     arrived: list[dict[str, Any]] = field(default_factory=list)
     posts: int = 0
+    seconds: float = 0.0
+    """How long a post takes at least."""
     gate: asyncio.Event | None = None
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def post(self, connection_id: str, frame: bytes) -> None:
         assert connection_id == "c1"
         self.posts += 1
+        await asyncio.sleep(self.seconds)
         fault = self.faults.pop(0) if self.faults else None
         if self.gate is not None:
             # Like the thread that posts, it can't be called back.
@@ -62,13 +67,15 @@ class FakeChannel:
                 raise ChannelUnavailable
             case "unsigned":
                 raise ConfigurationError
+            case "defect":
+                raise RuntimeError("can't start new thread")
         self.arrived.append(json.loads(frame))
         if fault == "answer lost":
             raise ChannelUnavailable
 
 
-async def _told(channel: FakeChannel, story: Story) -> ChatResult | None:
-    frames = RunFrames(Socket(channel, "c1"), "q1")
+async def _told(channel: FakeChannel, story: Story, patience: Patience = IN_NO_HURRY) -> ChatResult | None:
+    frames = RunFrames(Socket(channel, "c1", patience), "q1")
     return await frames.deliver(story(frames))
 
 
@@ -285,9 +292,52 @@ async def test_a_channel_that_is_down_ends_in_the_stored_outcome_all_the_same(
 ) -> None:
     channel = FakeChannel(faults=["down"] * 100)
     with caplog.at_level(logging.INFO):
-        assert await _told(channel, _of(SUCCESS)) == SUCCESS
+        assert await _told(channel, _of(SUCCESS), Patience(outcome=0.05, pause=0.001)) == SUCCESS
     assert channel.arrived == []
     assert "outcome not delivered" in caplog.messages
+
+
+@pytest.mark.spec("WIRE-2")
+async def test_a_slow_channel_is_asked_for_no_further_status_once_their_time_is_used_up() -> None:
+    channel = FakeChannel(faults=["down"], seconds=0.02)
+    await _told(channel, _of(SUCCESS, statuses=20), Patience(statuses=0.01, outcome=60, pause=0.001))
+    assert channel.posts == 4
+    assert _types(channel.arrived) == ["started", "content", "done"]
+
+
+@pytest.mark.parametrize(
+    ("end", "types"),
+    [
+        (SUCCESS, ["content", "done"]),
+        (ChatResult("s1", "r1", "q1", ReleaseOutcome.CANCELLED), ["cancelled"]),
+        (RunPersistenceFailed(), ["error"]),
+    ],
+)
+@pytest.mark.parametrize("fault", ["down", "unsigned", "defect"])
+@pytest.mark.spec("LIFE-4")
+async def test_an_outcome_is_told_again_until_it_has_arrived(
+    end: ChatResult | RunPersistenceFailed, types: list[str], fault: Fault
+) -> None:
+    channel = FakeChannel(faults=[None, *[fault] * 5])
+    story = _raising(end, started=True) if isinstance(end, RunPersistenceFailed) else _of(end, statuses=0)
+    await _told(channel, story)
+    assert _types(channel.arrived) == ["started", *types]
+    assert [frame["seq"] for frame in channel.arrived] == list(range(1, len(types) + 2))
+
+
+@pytest.mark.spec("WIRE-2")
+async def test_each_frame_of_an_outcome_is_posted_once_however_late_it_is() -> None:
+    """A process that was stopped in between finds its time used up."""
+    channel = FakeChannel(seconds=0.02)
+    await _told(channel, _of(SUCCESS, statuses=0), Patience(outcome=0.01))
+    assert _types(channel.arrived) == ["started", "content", "done"]
+
+
+async def test_history_waits_no_longer_than_an_outcome() -> None:
+    channel = FakeChannel(seconds=0.02)
+    entries = [SessionSummary("s1", "why?", 2, NOW, NOW)]
+    await Socket(channel, "c1", Patience(outcome=0.01)).post_sessions(entries)
+    assert channel.arrived == []
 
 
 @pytest.mark.spec("SEC-4")

@@ -133,6 +133,9 @@ def test_a_query_is_taken_unchanged(query: str) -> None:
         '{"action":"history","limit":2.5}',
         '{"action":"history","limit":true}',
         '{"action":"history","limit":NaN}',
+        # No JSON, whatever the action.
+        '{"action":"nope","x":NaN}',
+        '{"action":"nope","x":-Infinity}',
         '{"action":"history","limit":1e400}',
         '{"action":"history","limit":' + "9" * 5000 + "}",
         '{"action":"history","before":"a b"}',
@@ -157,6 +160,10 @@ def test_unknown_actions_are_refused_as_such(action: str) -> None:
         "",
         " ",
         "\n\t\u3000\u00a0",
+        # White space to JavaScript or to Python only, and what nobody can read.
+        "\ufeff",
+        "\u0085\u001f",
+        "\u0000\u001b\u007f",
         "q" * 8001,
         # 8,000 characters and more than 24 KB.
         "👍" * 6145,
@@ -243,7 +250,7 @@ def test_any_query_comes_out_as_it_went_in_or_is_refused(query: str) -> None:
     try:
         message = parse(json.dumps({"action": "chat", "requestId": "q", "query": query}))
     except InvalidQuery:
-        assert not query.strip()
+        assert not any(character.isprintable() and not character.isspace() for character in query)
     else:
         assert isinstance(message, ChatMessage)
         assert message.query == query

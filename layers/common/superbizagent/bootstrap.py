@@ -1,17 +1,21 @@
 """The one composition root: builds each use case when a function first needs it, and keeps it for the process.
 
-Adapters are imported where they are built: the functions that answer in milliseconds never load the
-model SDK, the SQL parser or boto3.
+Adapters, and the use case of chat, are imported where they are built: the functions that answer in
+milliseconds never load the model SDK, the SQL parser, the guards or boto3.
 """
 
 import asyncio
 import hashlib
+import importlib
+import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from superbizagent.adapters import worker_thread
 from superbizagent.adapters.store import (
     Account,
     Database,
@@ -24,15 +28,11 @@ from superbizagent.adapters.store import (
 )
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatUseCase
 from superbizagent.application.connections import ConnectionUseCase
-from superbizagent.application.evidence_collector import EvidenceLimits
-from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.journal import JournalledChannel
 from superbizagent.application.sweep import SweepUseCase
 from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
-from superbizagent.domain.budget import BudgetLimits
 from superbizagent.errors import ConfigurationError
 from superbizagent.events import AuthorizerEvent, MessageEvent
 from superbizagent.exchange import Expected, Serve, Served, answer
@@ -67,8 +67,24 @@ if TYPE_CHECKING:
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
+    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.evidence_tools import EvidenceSources
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_IMPORTED_BY_A_RUN = (
+    "boto3",
+    "superbizagent.adapters.business_database",
+    "superbizagent.adapters.cloudwatch_journal",
+    "superbizagent.adapters.connection_api",
+    "superbizagent.adapters.evidence_file",
+    "superbizagent.adapters.knowledge",
+    "superbizagent.adapters.log_files",
+    "superbizagent.adapters.openai_model",
+    "superbizagent.adapters.redaction",
+)
 
 
 class Services:
@@ -141,11 +157,11 @@ class Services:
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
-        return ConnectionUseCase(SqlConnections(self.database), SqlCancelRequests(self.database), self.clock)
+        return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
-        return CancelUseCase(SqlCancelRequests(self.database), self.clock)
+        return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
@@ -153,15 +169,16 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
-        connections = SqlConnections(self.database)
-        return SweepUseCase(self._runs, connections, self.clock, self._overdue_grace, self.journal)
+        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace, self.journal)
 
     @cached_property
-    def chat(self) -> ChatUseCase:
+    def chat(self) -> "ChatUseCase":
+        from superbizagent.application.chat import ChatUseCase
+
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(SqlCancelRequests(self.database), settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,
@@ -187,6 +204,11 @@ class Services:
         from superbizagent.adapters.cloudwatch_journal import CloudWatchJournal
 
         return CloudWatchJournal()
+
+    def quiet(self, within: float) -> bool:
+        """Whether the database has nothing left to do, after waiting up to `within` seconds."""
+        database: Database | None = vars(self).get("database")
+        return database is None or database.quiet(within)
 
     async def answer(
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
@@ -217,6 +239,14 @@ class Services:
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
 
     @cached_property
+    def _connections(self) -> SqlConnections:
+        return SqlConnections(self.database)
+
+    @cached_property
+    def _cancel_requests(self) -> SqlCancelRequests:
+        return SqlCancelRequests(self.database)
+
+    @cached_property
     def _overdue_grace(self) -> timedelta:
         """Past its deadline a living run may still write its end for as long as its reserve lasts."""
         return timedelta(seconds=read(RunSettings).terminal_reserve_seconds)
@@ -233,7 +263,9 @@ class Services:
         )
 
     @cached_property
-    def _sources(self) -> EvidenceSources:
+    def _sources(self) -> "EvidenceSources":
+        from superbizagent.application.evidence_tools import EvidenceSources
+
         evidence = self._evidence_file
         return EvidenceSources(
             logs=_log_sources(evidence, self.clock, self.redact, read(RunSettings)),
@@ -293,13 +325,15 @@ class Services:
             return None
         from superbizagent.adapters.business_database import read_only_database
 
-        arn = read(EvidenceSettings).business_database_secret_arn
+        settings = read(EvidenceSettings)
+        arn, ca_file = settings.business_database_secret_arn, settings.business_database_ca_file
+        if arn is not None and ca_file is None:
+            raise ConfigurationError("BUSINESS_DATABASE_CA_FILE is not set, and a secret needs verified TLS")
         return read_only_database(
             entry.url,
             {name: table.description for name, table in entry.tables.items()},
             login=self._secret_login(arn) if arn is not None else None,
-            # A login of AWS's travels over verified TLS only; a URL says itself how its server is reached.
-            ca_file=_text(read(DatabaseSettings).database_ca_file) if arn is not None else None,
+            ca_file=ca_file,
             redact=self.redact,
         )
 
@@ -333,12 +367,14 @@ def _text(path: Path | None) -> str | None:
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+    from superbizagent.adapters.log_projection import Room
 
+    room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
     files = LogFiles(
         {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
-        room=Room(limits.projection_bytes, redact=redact),
+        room=room,
         time=SearchTime(seconds, clock),
     )
     settings = evidence.cloudwatch_settings
@@ -353,13 +389,18 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
+        room=room,
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _limits(settings: RunSettings) -> ChatLimits:
+def _limits(settings: RunSettings) -> "ChatLimits":
+    from superbizagent.application.chat import ChatLimits
+    from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.domain.budget import BudgetLimits
+
     return ChatLimits(
         budget=BudgetLimits(
             model_calls=settings.run_model_calls,
@@ -380,6 +421,15 @@ def _limits(settings: RunSettings) -> ChatLimits:
     )
 
 
+def import_for_runs() -> None:
+    """Imports early what the first run would import: Lambda gives a starting process more CPU, and a snapshot keeps it.
+
+    Imports only. Settings are read and connections opened by the run that needs them.
+    """
+    for module in _IMPORTED_BY_A_RUN:
+        importlib.import_module(module)
+
+
 @cache
 def services() -> Services:
     return Services()
@@ -392,5 +442,34 @@ def _runner() -> asyncio.Runner:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process."""
-    return _runner().run(work)
+    """Runs a handler's work to its end; nothing of it is left when this returns, for Lambda freezes the process.
+
+    What was told to stop and doesn't would wake in the middle of a later event: with it the process ends,
+    by SystemExit, and the platform makes a new one for the next event.
+    """
+    try:
+        return _runner().run(work)
+    finally:
+        if not _quiet(0.0) and not _quiet(read(RunSettings).terminal_reserve_seconds):
+            _log.critical("work went on after its event; the process ends")
+            raise SystemExit(1)
+
+
+def _quiet(within: float) -> bool:
+    """Whether nothing is at work any more; what is left is told to stop and given `within` seconds."""
+    end = time.monotonic() + within
+
+    def left() -> float:
+        return max(end - time.monotonic(), 0.0)
+
+    tasks = _runner().run(_stopped(left()))
+    threads = worker_thread.quiet(left())
+    return services().quiet(left()) and threads and tasks
+
+
+async def _stopped(within: float) -> bool:
+    """Whether every other task has ended, after it was cancelled."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return not others or not (await asyncio.wait(others, timeout=within))[1]

@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.parser.models import (
     APIGatewayWebSocketConnectEventModel,
     APIGatewayWebSocketConnectEventRequestContext,
     APIGatewayWebSocketMessageEventModel,
+    APIGatewayWebSocketMessageEventRequestContext,
 )
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -56,6 +57,8 @@ def subprotocols(headers: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 class _ConnectContext(APIGatewayWebSocketConnectEventRequestContext):
+    # Nothing reads it, and the address's parser fails by RecursionError on what is nested deeply enough.
+    identity: Any = None
     authorizer: dict[str, Any] | None = None
 
 
@@ -102,10 +105,15 @@ def _flag(value: object) -> object:
     return value == "true" if isinstance(value, str) else value
 
 
+class _MessageContext(APIGatewayWebSocketMessageEventRequestContext):
+    identity: Any = None  # as above
+
+
 class MessageEvent(APIGatewayWebSocketMessageEventModel):
     """A client's message: by AWS_PROXY as text, by the chat route's mapping template in base64."""
 
     model_config = _QUIET
+    request_context: _MessageContext = Field(alias="requestContext")
     is_base64_encoded: Annotated[bool, BeforeValidator(_flag)] = Field(default=False, alias="isBase64Encoded")
     body: str | None = None
 

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from superbizagent.application.chat import ChatResult
+from superbizagent.application.defects import place_of
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import (
     ChannelError,
@@ -31,15 +32,33 @@ from superbizagent.websocket import (
     turn_frame,
 )
 
+if TYPE_CHECKING:
+    from superbizagent.application.chat import ChatResult
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds that a run may lose to a connection API that is slow or dark.
+
+    `statuses`: all statuses of a run together; then the rest is held back until its outcome. The post under way
+    is waited for, so a post's own limit comes on top. `outcome`: for the frames that tell how it ended. Each is posted
+    at least once, and again while this lasts, after pauses from `pause` up.
+    """
+
+    statuses: float = 6.0
+    outcome: float = 12.0
+    pause: float = 0.25
 
 
 class Socket:
     """One client's connection. After the first sign that it is gone nothing more is posted to it."""
 
-    def __init__(self, channel: Channel, connection_id: str) -> None:
+    def __init__(self, channel: Channel, connection_id: str, patience: Patience | None = None) -> None:
         self._channel = channel
         self.connection_id = connection_id
+        self.patience = patience or Patience()
         self._gone = False
 
     async def post(self, frame: Frame) -> None:
@@ -70,8 +89,12 @@ class Socket:
     async def _last(self, *frames: Frame) -> None:
         """The frames that end an exchange: nothing depends on them any more, the database has it all."""
         try:
-            for frame in frames:
-                await self.post(frame)
+            async with asyncio.timeout(self.patience.outcome):
+                for frame in frames:
+                    await self.post(frame)
+        except TimeoutError:
+            too_slow = ChannelUnavailable(f"not within {self.patience.outcome:g} seconds")
+            _undelivered("frames not delivered", too_slow, connection_id=self.connection_id)
         except (ChannelError, ConfigurationError) as error:
             _undelivered("frames not delivered", error, connection_id=self.connection_id)
 
@@ -88,6 +111,8 @@ class RunFrames:
         self._socket = socket
         self._head: dict[str, Any] = {"request_id": request_id}
         self._sent = 0
+        self._waited = 0.0
+        self._give_up = 0.0
         self._unconfirmed: Frame | None = None
         self._posting: asyncio.Future[None] | None = None
 
@@ -98,7 +123,7 @@ class RunFrames:
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         await self._progress(StatusFrame, code=code, **fields)
 
-    async def deliver(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def deliver(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         """Waits for a run of which this is the observer and sends what it ended in; None if in no result."""
         try:
             return await self._ended(run)
@@ -106,7 +131,7 @@ class RunFrames:
             # Lambda freezes the process when the handler returns: nothing may be in flight then.
             await self._quiet()
 
-    async def _ended(self, run: Awaitable[ChatResult]) -> ChatResult | None:
+    async def _ended(self, run: "Awaitable[ChatResult]") -> "ChatResult | None":
         try:
             result = await run
         except SuperBizAgentError as error:
@@ -115,57 +140,90 @@ class RunFrames:
         await self._end(result)
         return result
 
-    async def _end(self, result: ChatResult) -> None:
+    async def _end(self, result: "ChatResult") -> None:
         """The frames that a result ends in. A platform's redelivery is silent: its client has them (LIFE-6)."""
         if result.redelivered:
             return
         self._name(result.session_id, result.run_id)
-        try:
-            if result.repeated:
-                self._head["replayed"] = True
-                await self._send(StartedFrame)
-            await self._send_outcome(result)
-        except (ClientGone, ChannelUnavailable) as error:
-            _undelivered("outcome not delivered", error, run_id=result.run_id)
+        await self._assured(self._outcome(result))
 
     async def _fail(self, error: SuperBizAgentError) -> None:
         """The error frame of a request that came to no result: with the run's ids if it had started."""
         if "run_id" not in self._head:
             await self._socket.refuse(error, self._head["request_id"])
             return
-        try:
-            await self._send(ErrorFrame, code=error.code, message=error.message)
-        except (ClientGone, ChannelUnavailable) as undelivered:
-            _undelivered("error not delivered", undelivered, run_id=self._head["run_id"])
+        await self._assured(self._tell(ErrorFrame, code=error.code, message=error.message))
 
     def _name(self, session_id: str, run_id: str) -> None:
         self._head |= {"session_id": session_id, "run_id": run_id}
 
-    async def _send_outcome(self, result: ChatResult) -> None:
+    async def _outcome(self, result: "ChatResult") -> None:
+        if result.repeated:
+            self._head["replayed"] = True
+            await self._tell(StartedFrame)
         match result.outcome:
             case ReleaseOutcome.SUCCESS | ReleaseOutcome.FALLBACK:
                 if result.content is not None:
-                    await self._send(ContentFrame, content_type=result.content.type, content=result.content)
-                await self._send(DoneFrame, outcome=result.outcome)
+                    await self._tell(ContentFrame, content_type=result.content.type, content=result.content)
+                await self._tell(DoneFrame, outcome=result.outcome)
             case ReleaseOutcome.FAILED:
                 code = result.failure_code or InternalFailure.code
-                await self._send(ErrorFrame, code=code, message=message_of(code))
+                await self._tell(ErrorFrame, code=code, message=message_of(code))
             case ReleaseOutcome.CANCELLED:
-                await self._send(CancelledFrame)
+                await self._tell(CancelledFrame)
+
+    async def _assured(self, telling: Awaitable[None]) -> None:
+        """The outcome is worth more than one try; the database has it all the same."""
+        self._give_up = asyncio.get_running_loop().time() + self._socket.patience.outcome
+        try:
+            await telling
+        except Exception as error:
+            # A defect too: what it raises must not be told in the place of the stored outcome.
+            _undelivered("outcome not delivered", error, run_id=self._head["run_id"])
+
+    async def _tell(self, frame: type[Frame], **fields: Any) -> None:
+        """Posts what is still unconfirmed, then this frame, each until it has arrived."""
+        await self._quiet()
+        await self._confirm()
+        self._unconfirmed = self._next(frame, **fields)
+        await self._confirm()
+
+    async def _confirm(self) -> None:
+        pause = self._socket.patience.pause
+        while self._unconfirmed is not None:
+            try:
+                await self._post(self._unconfirmed)
+            except ClientGone:
+                raise
+            except Exception as error:
+                if asyncio.get_running_loop().time() + pause > self._give_up:
+                    raise
+                _undelivered("frame held back", error, run_id=self._head["run_id"])
+                await asyncio.sleep(pause)
+                pause *= 2
 
     async def _progress(self, frame: type[Frame], **fields: Any) -> None:
-        """A status that can't be delivered holds nothing up; a client that is gone ends the run (OBS-2)."""
+        """A status that can't be delivered holds nothing up for long; a client that is gone ends the run (OBS-2)."""
+        if self._waited >= self._socket.patience.statuses:
+            return
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             await self._send(frame, **fields)
         except ChannelUnavailable as error:
             _undelivered("status held back", error, run_id=self._head["run_id"])
+        finally:
+            self._waited += loop.time() - began
 
     async def _send(self, frame: type[Frame], **fields: Any) -> None:
         """Posts what is still unconfirmed, then this frame. While that fails this one has no number: no gap."""
         await self._quiet()
         if self._unconfirmed is not None:
             await self._post(self._unconfirmed)
-        await self._post(frame(**self._head, seq=self._sent + 1, **fields))
+        await self._post(self._next(frame, **fields))
+
+    def _next(self, frame: type[Frame], **fields: Any) -> Frame:
+        return frame(**self._head, seq=self._sent + 1, **fields)
 
     async def _post(self, frame: Frame) -> None:
         """Shielded: a run is cancelled in the middle of a status, whose post can't be called back."""
@@ -185,7 +243,11 @@ class RunFrames:
             self._posting = None
 
 
-def _undelivered(event: str, error: SuperBizAgentError, **ids: str) -> None:
+def _undelivered(event: str, error: Exception, **ids: str) -> None:
     """A client that left is everyday; a channel that doesn't work is for the operator to see."""
     level = logging.INFO if isinstance(error, ClientGone) else logging.WARNING
-    _log.log(level, event, extra={**ids, "code": error.code, "reason": str(error)})
+    if isinstance(error, SuperBizAgentError):
+        why = {"code": error.code, "reason": str(error)}
+    else:
+        why = {"defect": place_of(error)}
+    _log.log(level, event, extra={**ids, **why})

@@ -123,12 +123,14 @@ class EvidenceSettings(_Settings):
     `log_group_arns` and the tables `business_tables`.
 
     `business_database_secret_arn` (JSON: username, password, host, dbname, port) is the account that reads the
-    business database, whichever names its tables.
+    business database, whichever names its tables. `business_database_ca_file` is the authority that signed that
+    database's key; without it another machine still has to encrypt, but not to prove who it is.
     """
 
     evidence_file: Path | None = None
     log_group_arns: Names = ()
     business_database_secret_arn: Secret | None = None
+    business_database_ca_file: Path | None = None
     business_tables: Names = ()
 
 

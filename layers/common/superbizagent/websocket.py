@@ -3,12 +3,14 @@
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
+import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -17,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import from_json
 
 from superbizagent.domain.content import ContentType, PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
@@ -28,11 +31,18 @@ MAX_FRAME_BYTES = 32_768
 """API Gateway's limit for one WebSocket frame (WIRE-4)."""
 MAX_QUERY_CHARACTERS = 8_000
 MAX_QUERY_BYTES = 24 * 1024
+QUERY_PATTERN = r"[^\s\x00-\x1f\x7f-\x9f\ufeff]"
+"""A question has something to read. Spelt out, because \\s alone is another set in JavaScript than in Python."""
 MAX_HISTORY_LIMIT = 50
 MAX_TITLE_CHARACTERS = 60
 """Fifty session entries with such titles fit one frame, even where JSON escapes each character (WIRE-4)."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+def _whole_number(value: object) -> object:
+    """To JSON Schema 20.0 is an integer too, and some clients write every number that way."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class _Message(BaseModel):
@@ -70,7 +80,7 @@ class HistoryMessage(_Message):
     action: Literal["history"]
     session_id: str | None = None
     before: Identifier | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_HISTORY_LIMIT)] = 20
+    limit: Annotated[int, Field(ge=1, le=MAX_HISTORY_LIMIT), BeforeValidator(_whole_number)] = 20
 
 
 class UnroutedMessage(_Message):
@@ -183,6 +193,7 @@ class _Envelope(BaseModel):
     session_id: str | None = Field(default=None, alias="sessionId")
 
 
+_NOT_BLANK = re.compile(QUERY_PATTERN)
 _text: TypeAdapter[str] = TypeAdapter(str)
 _identifier: TypeAdapter[str] = TypeAdapter(Identifier)
 _parsers: dict[str, TypeAdapter[ClientMessage]] = {
@@ -199,12 +210,13 @@ def parse(body: str | bytes | None) -> ClientMessage:
     the bytes. Unpaired surrogates and deep nesting are the JSON parser's to refuse; of a field given
     twice the last one counts, wherever the gateway has routed the message.
     """
-    action = _action(body or "")
-    if action not in _parsers:
-        raise UnknownAction
     try:
-        message = _parsers[action].validate_json(body or "")
-    except ValidationError as error:
+        value = _json(body)
+        action = _Envelope.model_validate(value).action
+        if action not in _parsers:
+            raise UnknownAction
+        message = _parsers[action].validate_python(value)
+    except ValueError as error:
         raise MalformedRequest from error
     if isinstance(message, ChatMessage | HistoryMessage) and message.session_id is not None:
         valid_session_id(message.session_id)
@@ -216,10 +228,16 @@ def parse(body: str | bytes | None) -> ClientMessage:
 def ids_of(body: str | bytes | None) -> tuple[str | None, str | None]:
     """The request and session id in a message that is refused, so that its error frame can name them."""
     try:
-        envelope = _Envelope.model_validate_json(body or "")
-    except ValidationError:
+        envelope = _Envelope.model_validate(_json(body))
+    except ValueError:
         return None, None
     return _valid(envelope.request_id), _valid(envelope.session_id)
+
+
+def _json(body: str | bytes | None) -> Any:
+    """Raises ValueError, as pydantic's own errors are. JSON has no infinity, and no number that is none."""
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    return from_json(data or b"", allow_inf_nan=False)
 
 
 def _valid(candidate: str | None) -> str | None:
@@ -229,15 +247,8 @@ def _valid(candidate: str | None) -> str | None:
         return None
 
 
-def _action(body: str | bytes) -> str:
-    try:
-        return _Envelope.model_validate_json(body).action
-    except ValidationError as error:
-        raise MalformedRequest from error
-
-
 def _check_query(query: str) -> None:
-    blank = not query.strip()
+    blank = not _NOT_BLANK.search(query)
     if blank or len(query) > MAX_QUERY_CHARACTERS or len(query.encode()) > MAX_QUERY_BYTES:
         raise InvalidQuery
 

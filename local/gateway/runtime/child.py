@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from local.gateway.clock import Clock, Tasks, done_within
@@ -14,8 +13,8 @@ from local.gateway.model import Function
 from local.gateway.runtime.invocation import Invocation, Result
 from local.gateway.runtime.output import forward_lines
 from local.gateway.runtime.server import RuntimeServer
+from local.gateway.runtime.starting import Starter
 
-LAUNCH = Path(__file__).resolve().with_name("launch.py")
 # Lambda gives a process 10 s to get ready; a laptop with cold disk caches may need more.
 INIT_LIMIT = 60.0
 PAUSE = 0.2
@@ -35,10 +34,9 @@ class Start:
     """How processes of one function are started."""
 
     function: Function
-    python: str
+    starter: Starter
     environment: Callable[[str], dict[str, str]]  # from the address of the Runtime API
     freeze: bool
-    own_runtime: bool
     output: Callable[[str], None]
 
 
@@ -82,7 +80,8 @@ class Child:
         # closed, and something that the handler started may hold it open.
         output, write_end = os.pipe()
         try:
-            self._process = await self._spawn(write_end)
+            environment = self._start.environment(f"127.0.0.1:{self._port}")
+            self._process = await self._start.starter(environment, write_end)
         except BaseException:
             os.close(output)
             await self._server.detach(self._port)
@@ -91,23 +90,6 @@ class Child:
             os.close(write_end)
         self._tasks.start(forward_lines(output, self._start.output))
         self.exited = self._tasks.start(self._watch())
-
-    async def _spawn(self, output: int) -> asyncio.subprocess.Process:
-        function = self._start.function
-        options = ["--own-runtime"] if self._start.own_runtime else []
-        return await asyncio.create_subprocess_exec(
-            self._start.python,
-            str(LAUNCH),
-            str(os.getpid()),
-            function.handler,
-            *options,
-            cwd=function.code,
-            env=self._start.environment(f"127.0.0.1:{self._port}"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            process_group=0,  # so that what the handler starts is stopped and ended with it
-        )
 
     @property
     def alive(self) -> bool:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+BOOTSTRAP = str(Path(__file__).resolve().with_name("bootstrap.py"))
 
 
 def die_with(parent: int) -> None:
@@ -29,17 +30,27 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def main(parent: int, handler: str, *options: str) -> None:
-    die_with(parent)
-    here = Path(__file__).resolve().parent
-    # What `python -m` in the task's folder would have.
+def set_up(handler: str) -> None:
+    """The search path and the arguments that `python -m awslambdaric HANDLER` has in the task's folder."""
     sys.path[0] = str(Path.cwd())
-    sys.argv = [str(here / "bootstrap.py"), handler]
-    own = "--own-runtime" in options
-    if not own and all(map(importlib.util.find_spec, ("awslambdaric", "runtime_client"))):
+    sys.argv = [BOOTSTRAP, handler]
+
+
+def has_awslambdaric() -> bool:
+    return all(map(importlib.util.find_spec, ("awslambdaric", "runtime_client")))
+
+
+def run_handler(*, own_runtime: bool) -> None:
+    if not own_runtime and has_awslambdaric():
         runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(str(here / "bootstrap.py"), run_name="__main__")
+        runpy.run_path(BOOTSTRAP, run_name="__main__")
+
+
+def main(parent: int, handler: str, *options: str) -> None:
+    die_with(parent)
+    set_up(handler)
+    run_handler(own_runtime="--own-runtime" in options)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The processes of one function: started on demand, at most so many, the most recently used first."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from local.gateway.clock import Clock, Tasks, done_within
 from local.gateway.runtime.child import Child, ChildInfo
@@ -13,8 +13,12 @@ class Throttled(Exception):
 
 
 class Pool:
-    def __init__(self, make: Callable[[], Child], limit: int, clock: Clock) -> None:
+    def __init__(
+        self, make: Callable[[], Child], limit: int, clock: Clock, close: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`close` ends what `make` needs, when the last process has ended."""
         self._make = make
+        self._close_source = close
         self._clock = clock
         self._slots = asyncio.Semaphore(limit)
         self._children: set[Child] = set()
@@ -51,6 +55,7 @@ class Pool:
         await self._starting.finish(None)
         await asyncio.gather(*(child.close() for child in self._children))
         await self._tasks.cancel()
+        await self._close_source()
 
     async def _acquire(self, patience: float | None) -> None:
         if patience is None:

@@ -13,6 +13,7 @@ from local.gateway.runtime.environment import child_environment
 from local.gateway.runtime.invocation import Invocation, Result
 from local.gateway.runtime.pool import Pool, Throttled
 from local.gateway.runtime.server import RuntimeServer
+from local.gateway.runtime.starting import Interpreter, starter
 
 invocations = logging.getLogger("local.gateway.invocation")
 output = logging.getLogger("local.gateway.output")
@@ -26,6 +27,7 @@ class RuntimeSettings:
     max_concurrency: int = 10
     freeze: bool = True
     own_runtime: bool = False
+    snapshots: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     function_environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -97,13 +99,18 @@ class Functions:
 
     def _pool(self, function: Function, settings: RuntimeSettings) -> Pool:
         extra = {**settings.environment, **settings.function_environment.get(function.logical_id, {})}
+        interpreter = Interpreter(function=function, python=settings.python, own_runtime=settings.own_runtime)
+
+        def write(line: str) -> None:
+            output.info("[%s] %s", function.logical_id, line)
+
+        source = starter(interpreter, write, snapshots=settings.snapshots)
         start = Start(
             function=function,
-            python=settings.python,
+            starter=source.start,
             environment=lambda address: child_environment(function, address, settings.region, extra),
             freeze=settings.freeze,
-            own_runtime=settings.own_runtime,
-            output=lambda line: output.info("[%s] %s", function.logical_id, line),
+            output=write,
         )
         limit = min(settings.max_concurrency, function.concurrency or settings.max_concurrency)
-        return Pool(lambda: Child(start, self._server, self._clock), limit, self._clock)
+        return Pool(lambda: Child(start, self._server, self._clock), limit, self._clock, source.close)

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from superbizagent.adapters.business_database import QueryLimits, ReadOnlyDatabase, read_only_database
-from superbizagent.adapters.business_database.mysql_driver import MysqlDriver, MysqlExecution
+from superbizagent.adapters.business_database.mysql_driver import MysqlDriver, MysqlExecution, session_statements
 from superbizagent.adapters.business_database.sqlite_driver import SqliteDriver, SqliteExecution
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement
 from superbizagent.domain.evidence import Evidence, QueryMysql
@@ -124,6 +124,25 @@ async def test_a_huge_result_is_stopped_at_the_cap(database: ReadOnlyDatabase, s
     evidence = await ask(database, statement)
 
     assert (len(evidence.lines), evidence.coverage.truncated) == (50, True)
+
+
+@pytest.mark.spec("SEC-1")
+async def test_rows_that_nobody_wants_are_not_sent_on(mysql: str) -> None:
+    """P088: cursor and connection are closed, and the server stops."""
+    await ask(read_only_database(mysql, TABLES, limits=QueryLimits(time=60)), MANY)
+
+    await asyncio.to_thread(_wait_for_statement, mysql, running=False, statement=MANY)
+
+
+@pytest.mark.parametrize(
+    ("server", "limit"),
+    [("8.0.39", "MAX_EXECUTION_TIME = 2500"), ("10.11.6-MariaDB-1", "max_statement_time = 2.5")],
+)
+def test_either_kind_of_server_is_given_the_limit_in_its_own_words(server: str, limit: str) -> None:
+    """P084: MySQL counts milliseconds, MariaDB seconds, and neither knows the other's name for it."""
+    statements = session_statements(server, QueryLimits(time=2.5))
+
+    assert f"SET SESSION {limit}" in statements
 
 
 @pytest.mark.spec("GUARD-2")
@@ -266,12 +285,12 @@ async def test_cancelling_stops_the_statement_at_the_server(mysql: str, mysql_se
     assert await rows(database, "SELECT 'second' AS s") == [{"s": "second"}]
 
 
-def _wait_for_statement(url: str, *, running: bool) -> None:
+def _wait_for_statement(url: str, *, running: bool, statement: str = ENDLESS) -> None:
     """Until the server's list of processes has the endless statement, or has it no more."""
     with closing(_connect(url)) as connection, connection.cursor() as cursor:
         for _ in range(3_000):
             cursor.execute("SHOW FULL PROCESSLIST")
-            if any(ENDLESS in str(process[7]) for process in cursor.fetchall()) is running:
+            if any(statement in str(process[7]) for process in cursor.fetchall()) is running:
                 return
             # Asking is the wait: the server's answer paces this loop.
             cursor.execute("SELECT SLEEP(0.01)")

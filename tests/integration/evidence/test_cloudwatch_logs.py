@@ -1,7 +1,11 @@
 """CloudWatch Logs over real HTTP: what is asked, what comes of each state of a query, and what is told of it."""
 
 import asyncio
+import heapq
+import itertools
 import json
+import random
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +18,9 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, LogsApi, group_arn, new_api
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.log_sources import LogSources
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import (
     ConfigurationError,
@@ -26,7 +32,7 @@ from superbizagent.errors import (
 )
 from tests.cloudwatch_stub import CloudWatchStub, StubEvent, refusal, stub_api
 from tests.fakes.clock import FakeClock
-from tests.fakes.evidence import FakeLogSource
+from tests.fakes.sources import FakeSource, log_search
 from tests.http_stub import HttpStub, Reply, http_stub, tcp_stub
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
@@ -55,6 +61,8 @@ class Stage:
     pauses: list[float] = field(default_factory=list)
     groups: tuple[str, ...] = ("/app",)
     level_field: str = "level"
+    rows: int = 1_000
+    redact: Callable[[str], str] = str
     arn: Callable[[str], str] | None = None
     block: asyncio.Event | None = None
     api: Callable[[str], LogsApi] = stub_api
@@ -74,6 +82,8 @@ class Stage:
             api=lambda: self.api(self.server.url),
             group_arn=self.arn,
             clock=self.clock,
+            rows=self.rows,
+            room=Room(redact=self.redact),
             timeout=25,
             pause=self.pause,
             jitter=lambda: 0.5,
@@ -274,7 +284,7 @@ async def test_a_search_cancelled_while_it_starts_is_stopped_too() -> None:
 
 
 @pytest.mark.spec("CANCEL-2")
-async def test_both_further_queries_are_stopped_when_cancelled() -> None:
+async def test_all_further_queries_are_stopped_when_cancelled() -> None:
     async with staged([f"INFO {place}" for place in range(1_200)]) as stage:
         first = await stage.query()
         assert first.coverage.matched == 1_200
@@ -297,7 +307,7 @@ async def test_both_further_queries_are_stopped_when_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await search
 
-        assert len(stage.stub.queries) == 3
+        assert len(stage.stub.queries) == 4
         assert stage.running == ["query-1"]
 
 
@@ -324,6 +334,79 @@ async def test_an_aws_that_stays_busy_is_told_within_the_time_left() -> None:
     assert stage.clock.monotonic() <= 25
     assert 3 <= stage.stub.calls["StartQuery"] <= 10
     assert "canary" not in caught.value.hint
+
+
+class Turns:
+    """Time for many searches at once. It passes only while all of them wait; the first to wake then goes on alone."""
+
+    def __init__(self, searches: int) -> None:
+        self.clock = FakeClock(NOW)
+        self._searches = searches
+        self._order = itertools.count()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    async def pause(self, seconds: float) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (self.clock.monotonic() + seconds, next(self._order), turn))
+        self._next()
+        await turn
+
+    def ended(self) -> None:
+        self._searches -= 1
+        self._next()
+
+    def _next(self) -> None:
+        if self._waiting and len(self._waiting) == self._searches:
+            wakes, _, turn = heapq.heappop(self._waiting)
+            self.clock.advance(wakes - self.clock.monotonic())
+            turn.set_result(None)
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_ten_searches_at_once_get_by_with_five_calls_a_second() -> None:
+    """P115: each looks at most once a second, none in step with another, and to be throttled ends none."""
+    turns = Turns(searches=10)
+    accepted: deque[float] = deque(maxlen=5)
+    looks: dict[str, list[float]] = defaultdict(list)
+    refused = 0
+    async with staged(["a"], statuses=("Scheduled", "Running", "Running", "Complete")) as stage:
+
+        def throttled(received: Any) -> Reply:
+            nonlocal refused
+            now = turns.clock.monotonic()
+            if query_id := received.json.get("queryId"):
+                looks[query_id].append(now)
+            if len(accepted) == accepted.maxlen and now - accepted[0] < 1:
+                refused += 1
+                return refusal("ThrottlingException")
+            accepted.append(now)
+            return stage.stub.answer(received)
+
+        stage.server.answer = throttled
+        api = stub_api(stage.server.url)
+
+        async def search(number: int) -> Evidence:
+            logs = CloudWatchLogs(
+                {"app": CloudWatchSource("", ("/app",))},
+                api=lambda: api,
+                clock=turns.clock,
+                pause=turns.pause,
+                jitter=random.Random(number).random,  # noqa: S311 - the same times in each run
+            )
+            await turns.pause(0)
+            try:
+                return await logs.query_logs(ONE_HOUR)
+            finally:
+                turns.ended()
+
+        found = await asyncio.gather(*map(search, range(10)))
+
+    assert [evidence.coverage.matched for evidence in found] == [1] * 10
+    assert refused
+    assert len(stage.running) == len(looks) == 10
+    assert min(later - sooner for times in looks.values() for sooner, later in itertools.pairwise(times)) >= 1
+    every = [time for times in looks.values() for time in times]
+    assert len(set(every)) == len(every)
 
 
 @pytest.mark.spec("CANCEL-2")
@@ -456,10 +539,75 @@ async def test_more_than_one_answer_holds_is_counted_as_a_whole() -> None:
     assert "per 10 min: 14:00 600, 14:10 600, 14:20 600, 14:30 600, 14:40 600" in evidence.summary
     assert "first match: 2026-11-30T14:00:00Z" in evidence.summary
     assert "last match: 2026-11-30T14:49:59Z" in evidence.summary
-    assert "patterns: of the 2000 records read" in summary
+    assert "patterns: of the 2001 records read" in summary
+    assert '{"level": "ERROR", "msg": "disk full"}' in "\n".join(evidence.lines)
     assert "last" in evidence.lines[-1]
+    assert len(stage.stub.queries) == 4
+    assert evidence.coverage.notes == (
+        "2001 of 3000 events that the search found were read: the first, those that tell of trouble, the last",
+    )
+
+
+@pytest.mark.spec("DIAG-2", "GUARD-2")
+@pytest.mark.parametrize(
+    "rare",
+    [
+        "FATAL heap is exhausted",
+        json.dumps({"level": "error", "msg": "certificate expired"}),
+        "kernel: Out of memory: Killed process 4711",
+        "java.lang.IllegalStateException: gone\n\tat shop.Db.run(J)",
+        "INFO child 6725 lost in slot 10: connection refused",
+        "支付 timed out 数据库",
+    ],
+)
+async def test_a_rare_record_of_trouble_among_those_that_were_not_read_is_shown(rare: str) -> None:
+    lines = [f"INFO child {place} found in slot {place % 7}" for place in range(3_000)]
+    lines.insert(1_700, rare)
+    async with staged(lines) as stage:
+        evidence = await stage.query(limit=10)
+
+    shown = "\n".join(evidence.lines)
+    assert rare in shown
+    assert evidence.coverage.matched == 3_001
+    assert evidence.coverage.truncated
+    before, _, after = shown.partition(rare)
+    assert "or more records not shown" in before
+    assert "or more records not shown" in after
+
+
+@pytest.mark.spec("DIAG-2")
+@pytest.mark.parametrize("at", [0, 733, 1_799])
+async def test_a_rare_record_of_no_trouble_is_shown_as_it_is_of_a_file(at: int) -> None:
+    lines = [f"INFO order {place} of alice paid in {place % 40} ms" for place in range(1_800)]
+    lines.insert(at, rare := "INFO feature flag checkout-v2 switched on")
+    async with staged(lines) as stage:
+        stage.rows = 10_000
+        evidence = await stage.query(limit=10)
+
+    assert any(rare in line for line in evidence.lines)
+    assert any("feature flag" in line for line in evidence.summary)
+    assert len(stage.stub.queries) == 1
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (1_801, False)
     hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
-    assert hidden == 2_990
+    assert hidden + evidence.coverage.shown == 1_801
+
+
+@pytest.mark.spec("GUARD-2")
+async def test_what_lies_between_the_first_and_the_last_records_read_is_counted() -> None:
+    async with staged([f"INFO order {place} paid" for place in range(3_000)]) as stage:
+        evidence = await stage.query(limit=10)
+
+    hidden = sum(int(line.split()[1]) for line in evidence.lines if line.startswith("…"))
+    assert hidden + evidence.coverage.shown == 3_000
+
+
+@pytest.mark.spec("DIAG-2")
+async def test_who_looks_for_trouble_only_pays_for_no_further_query_for_it() -> None:
+    async with staged([json.dumps({"level": "ERROR", "n": place}) for place in range(3_000)]) as stage:
+        evidence = await stage.query(levels=("ERROR", "FATAL"))
+
+    assert len(stage.stub.queries) == 3
+    assert (evidence.coverage.matched, evidence.coverage.partial) == (3_000, False)
 
 
 @pytest.mark.spec("GUARD-2")
@@ -533,9 +681,11 @@ async def test_a_cut_message_is_read_again_as_a_whole() -> None:
     async with staged([long, "short"]) as stage:
         evidence = await stage.query(contains=("needle",))
 
-    assert evidence.lines == (long,)
+    assert evidence.lines[0].startswith(long[:100])
+    assert evidence.lines[0].endswith('"end": "needle"}')
+    assert "by CloudWatch" not in evidence.lines[0]
     assert "/app:0" not in "".join((*evidence.lines, *evidence.summary))
-    assert evidence.coverage.complete
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("DIAG-2")
@@ -543,8 +693,9 @@ async def test_a_cut_message_that_can_not_be_had_is_marked_as_cut() -> None:
     async with staged(["e" * 9_000], refusals={"GetLogRecord": [refusal("AccessDeniedException")]}) as stage:
         evidence = await stage.query()
 
-    assert "8000 characters cut by CloudWatch" in evidence.lines[0]
+    assert "8000 characters cut]…" in evidence.lines[0]
     assert evidence.coverage.notes == ("1 long records are shown without their ends",)
+    assert evidence.coverage.truncated
 
 
 @pytest.mark.spec("GUARD-2")
@@ -564,10 +715,11 @@ async def test_only_so_many_messages_are_read_again_and_each_is_bounded() -> Non
     async with staged([f"{place} " + "x" * 9_000 + " needle " + "y" * 9_000 for place in range(30)]) as stage:
         evidence = await stage.query(contains=("needle",), limit=30)
 
-    assert stage.stub.calls["GetLogRecord"] == 10
-    assert all("needle" in line for line in evidence.lines[:10])
-    assert max(map(len, evidence.lines)) < 4_500
-    assert sum("cut by CloudWatch" in line for line in evidence.lines) == 20
+    assert stage.stub.calls["GetLogRecord"] <= 10
+    records = [line for line in evidence.lines if not line.startswith("…")]
+    assert all("needle" in line for line in records)
+    assert max(map(len, records)) <= 1_000
+    assert len("\n".join((*evidence.summary, *evidence.lines)).encode()) <= 8_000
 
 
 @pytest.mark.spec("SEC-2")
@@ -595,7 +747,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
                 "startTime": int(START.timestamp()),
                 "endTime": int(END.timestamp()),
                 "queryString": ANY,
-                "limit": 1_000,
+                "limit": 10_000,
             },
         )
         row = [
@@ -631,7 +783,7 @@ async def test_requests_and_answers_have_the_shapes_of_the_service() -> None:
 
 
 async def test_names_of_all_kinds_live_side_by_side() -> None:
-    files = FakeLogSource({"web": []}, {"web": "Web"})
+    files = FakeSource(log_search({"web": []}), "web: Web (no lines)")
     async with staged(["a"]) as stage:
         both = LogSources([(files, ("web",)), (stage.logs, ("app",))])
         assert (await both.query_logs(ONE_HOUR)).title == "logs app"
@@ -641,3 +793,37 @@ async def test_names_of_all_kinds_live_side_by_side() -> None:
             await both.query_logs(QueryLogs(source="/app"))
         with pytest.raises(ConfigurationError, match="app"):
             LogSources([(files, ("app",)), (stage.logs, ("app",))])
+
+
+@pytest.mark.spec("SEC-2", "SEC-3")
+@pytest.mark.parametrize("count", [1, 3_000])
+async def test_no_search_tells_whether_a_guessed_secret_is_right(count: int) -> None:
+    lines = [f"INFO login of bob {place}: password=hunter2-Zq77" for place in range(count)]
+    async with staged([*lines, "INFO paid"]) as stage:
+        stage.redact = SecretRedactor()
+        right = await stage.query(contains=("hunter2-Zq77",))
+        begins = await stage.query(contains=("password=hunt",))
+        without = await stage.query(excludes=("hunter2-Zq77",))
+
+        assert (right.coverage.matched, begins.coverage.matched) == (0, 0)
+        wrong = await stage.query(contains=("hunter3-Zq77",))
+        assert right.coverage == wrong.coverage
+        assert right.summary == wrong.summary
+        assert without.coverage.matched == (await stage.query(excludes=("hunter3-Zq77",))).coverage.matched > 1
+        assert not any("hunter2-zq77" in text and "not like" in text for text in stage.stub.texts)
+
+
+@pytest.mark.spec("SEC-3")
+async def test_a_placeholder_is_found_where_it_is_shown() -> None:
+    redact = SecretRedactor()
+    secret = "password=hunter2-Zq77"
+    shown = redact(secret).removeprefix("password=")
+    async with staged([f"login {secret}", "login password=other-Zq78", "paid"]) as stage:
+        stage.redact = redact
+        same = await stage.query(contains=(shown,))
+        named = await stage.query(contains=(f"LOGIN password={shown}",))
+        others = await stage.query(excludes=(shown,))
+
+    assert same.coverage.matched == named.coverage.matched == 1
+    assert same.coverage.complete
+    assert others.coverage.matched == 2

@@ -32,8 +32,7 @@ def admin_url(mysql_server: DatabaseServer) -> Iterator[str]:
 def reader_url(admin_url: str, mysql_server: DatabaseServer) -> Iterator[str]:
     """The same for a user who may SELECT there and nothing else."""
     with mysql_server.reader(admin_url) as url:
-        # The driver reads the machine's certificates for each connection, longer than a statement takes.
-        yield make_url(url).update_query_dict({"ssl_disabled": "1"}).render_as_string(hide_password=False)
+        yield url
 
 
 @pytest.fixture(scope="module")

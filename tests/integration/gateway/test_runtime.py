@@ -23,6 +23,7 @@ from tests.integration.gateway.support import (
 )
 from tests.integration.gateway.virtual_clock import VirtualClock
 
+snapshots = pytest.mark.parametrize("snapshots", [False, True], ids=["cold", "snapshot"])
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
@@ -33,8 +34,9 @@ async def environment_of(running: Running) -> dict[str, str]:
 
 
 @linux
-async def test_a_process_is_stopped_between_events(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@snapshots
+async def test_a_process_is_stopped_between_events(start: Start, snapshots: bool) -> None:
+    async with start(snapshots=snapshots) as running, running.socket() as socket:
         pid = (await ask(socket, "work"))["pid"]
         await until(lambda: process_state(pid) == "T")
         (child,) = running.children("WorkFunction")
@@ -58,9 +60,10 @@ async def test_freezing_can_be_turned_off(start: Start) -> None:
         assert (await ask(socket, "work"))["pid"] == pid
 
 
+@snapshots
 @pytest.mark.parametrize("own_runtime", [False, True])
-async def test_both_runtime_clients_run_the_same_handlers(start: Start, own_runtime: bool) -> None:
-    async with start(own_runtime=own_runtime) as running, running.socket() as socket:
+async def test_both_runtime_clients_run_the_same_handlers(start: Start, own_runtime: bool, snapshots: bool) -> None:
+    async with start(own_runtime=own_runtime, snapshots=snapshots) as running, running.socket() as socket:
         first = await ask(socket, "work", id="é😀")
         assert first["id"] == "é😀"
         assert (await ask(socket, "work"))["pid"] == first["pid"]
@@ -84,8 +87,11 @@ async def test_errors_of_a_function_are_described(start: Start, own_runtime: boo
         assert "this module cannot be imported" in result.message
 
 
-async def test_a_process_that_is_killed_in_an_event_fails_that_event_and_is_replaced(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@snapshots
+async def test_a_process_that_is_killed_in_an_event_fails_that_event_and_is_replaced(
+    start: Start, snapshots: bool
+) -> None:
+    async with start(snapshots=snapshots) as running, running.socket() as socket:
         await say(socket, "work", do="wait", gate="never")
         await running.wait_for_events("WorkFunction")
         (child,) = running.children("WorkFunction")
@@ -95,8 +101,9 @@ async def test_a_process_that_is_killed_in_an_event_fails_that_event_and_is_repl
         assert len(running.children("WorkFunction")) == 1
 
 
-async def test_a_process_that_is_killed_between_events_is_replaced(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@snapshots
+async def test_a_process_that_is_killed_between_events_is_replaced(start: Start, snapshots: bool) -> None:
+    async with start(snapshots=snapshots) as running, running.socket() as socket:
         pid = (await ask(socket, "work"))["pid"]
         os.kill(pid, signal.SIGKILL)
         await until(lambda: running.children("WorkFunction") == [])
@@ -127,8 +134,9 @@ async def test_what_a_handler_starts_ends_with_its_process(start: Start, freeze:
         await until(lambda: process_state(answer["child"]) == "")
 
 
-async def test_no_process_outlives_the_gateway(start: Start) -> None:
-    async with start() as running, running.socket() as socket:
+@snapshots
+async def test_no_process_outlives_the_gateway(start: Start, snapshots: bool) -> None:
+    async with start(snapshots=snapshots) as running, running.socket() as socket:
         await say(socket, "work", do="wait", gate="never")
         await running.wait_for_events("WorkFunction")
         await ask(socket, "work")
@@ -138,8 +146,9 @@ async def test_no_process_outlives_the_gateway(start: Start) -> None:
     assert running.gateway.children == []
 
 
-async def test_at_most_max_concurrency_processes(start: Start) -> None:
-    async with start(max_concurrency=2) as running, running.socket() as socket:
+@snapshots
+async def test_at_most_max_concurrency_processes(start: Start, snapshots: bool) -> None:
+    async with start(max_concurrency=2, snapshots=snapshots) as running, running.socket() as socket:
         for number in range(5):
             await say(socket, "work", do="wait", gate="gate", id=number)
         await running.wait_for_events("WorkFunction", 2)
@@ -184,22 +193,27 @@ async def test_the_environment_is_that_of_lambda_and_of_the_template(
     assert "DATABASE" not in environment
 
 
-async def test_output_is_forwarded_with_the_function_s_name(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+@snapshots
+async def test_output_is_forwarded_with_the_function_s_name(
+    start: Start, caplog: pytest.LogCaptureFixture, snapshots: bool
+) -> None:
     caplog.set_level("INFO", "local.gateway.output")
-    async with start() as running, running.socket() as socket:
+    async with start(snapshots=snapshots) as running, running.socket() as socket:
         await ask(socket, "work", do="print")
         await until(lambda: "[WorkFunction] line one" in caplog.text)
         await until(lambda: "[WorkFunction] line two é" in caplog.text)
 
 
-async def test_an_interpreter_that_cannot_be_started_is_an_error_of_the_event(start: Start) -> None:
-    async with start(python="/no/such/python") as running:
+@snapshots
+async def test_an_interpreter_that_cannot_be_started_is_an_error_of_the_event(start: Start, snapshots: bool) -> None:
+    async with start(python="/no/such/python", snapshots=snapshots) as running:
         result = await running.gateway.invoke("WorkFunction", b"{}")
         assert result.error == "Runtime.StartError"
 
 
 @linux
-async def test_processes_end_when_the_gateway_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--snap-start"]], ids=["cold", "snapshot"])
+async def test_processes_end_when_the_gateway_is_killed(tmp_path: Path, options: list[str]) -> None:
     """Also those that are stopped, which can't notice by themselves."""
     gateway = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -209,6 +223,7 @@ async def test_processes_end_when_the_gateway_is_killed(tmp_path: Path) -> None:
         str(TEMPLATE),
         "--env",
         f"RECORDS={tmp_path}",
+        *options,
         stdout=asyncio.subprocess.PIPE,
         cwd=TEMPLATE.parents[4],
     )
@@ -223,6 +238,29 @@ async def test_processes_end_when_the_gateway_is_killed(tmp_path: Path) -> None:
         gateway.kill()
         await gateway.wait()
         await until(lambda: process_state(pid) == "")
+
+
+@linux
+async def test_processes_from_a_snapshot_have_imported_the_handler_once(start: Start) -> None:
+    async with start(snapshots=True) as running, running.socket() as socket:
+        answers = [await ask(socket, "work", do="imported")]
+        await say(socket, "work", do="wait", gate="gate")
+        await running.wait_for_events("WorkFunction", 2)
+        answers.append(await ask(socket, "work", do="imported"))
+        running.open_gate("gate")
+    first, second = answers
+    assert first["pid"] != second["pid"]
+    assert first["imported_by"] == second["imported_by"] not in (first["pid"], second["pid"])
+
+
+@linux
+async def test_a_snapshot_that_is_killed_is_made_anew(start: Start) -> None:
+    async with start(snapshots=True) as running, running.socket() as socket:
+        before = await ask(socket, "work", do="imported")
+        os.kill(before["imported_by"], signal.SIGKILL)
+        await until(lambda: running.children("WorkFunction") == [])
+        after = await ask(socket, "work", do="imported")
+        assert after["imported_by"] != before["imported_by"]
 
 
 async def test_the_interpreter_may_be_named_from_here(start: Start) -> None:

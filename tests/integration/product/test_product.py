@@ -62,7 +62,7 @@ async def test_after_a_reload_history_gives_back_the_turns(start: Start) -> None
         browser = await product.connect()
         first = await browser.run("What can you do?")
         session_id = first[0]["sessionId"]
-        await browser.run(QUESTION, session_id)
+        second = await browser.run(QUESTION, session_id)
         await browser.socket.close()
         reloaded = await product.connect()
         sessions = await reloaded.history()
@@ -70,6 +70,9 @@ async def test_after_a_reload_history_gives_back_the_turns(start: Start) -> None
         *turns, _ = await reloaded.history(sessionId=session_id)
         assert [frame["turn"]["query"] for frame in turns] == ["What can you do?", QUESTION]
         assert turns[0]["turn"]["content"] == first[-2]["content"]
+        # P105: the sources of an answer are the same after a reload.
+        assert turns[1]["turn"]["content"] == second[-2]["content"]
+        assert second[-2]["content"]["sources"]
         *page, end = await reloaded.history(sessionId=session_id, limit=1)
         assert [frame["turn"]["query"] for frame in page] == [QUESTION]
         *page, end = await reloaded.history(sessionId=session_id, limit=1, before=end["before"])

@@ -149,8 +149,7 @@ async def test_no_secret_leaves_its_source(
 
     reached = [secret for secret in secrets if set(_MARK.findall(redact(secret.text))) <= set(_MARK.findall(asked))]
     # Were they not fetched, the test would say nothing.
-    print("NOTREACHED", [(secrets.index(s), s.text[:40]) for s in secrets if s not in reached])
-    assert len(reached) == 100
+    assert len(reached) == 100, [secret.text[:40] for secret in secrets if secret not in reached]
     assert "[secret:" in stored
     places = {"model": asked, "store": stored, "frames": json.dumps(frames, ensure_ascii=False), "logs": output}
     found = {

@@ -1,21 +1,25 @@
 """Cancel messages, connections, history and the sweep."""
 
 import asyncio
+import math
 from datetime import timedelta
 
 import pytest
 
+from superbizagent.application import cancellation
 from superbizagent.application.cancellation import CancelUseCase, CancelWatch
 from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
+from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, Lifecycle, ReleaseOutcome
 from superbizagent.domain.steps import Abandoned
-from superbizagent.errors import RunNotFound, SessionNotFound, StoreError, Unauthenticated
+from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
 from superbizagent.ports import RunIds
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text
+from tests.fakes.observer import FakeObserver
 from tests.fakes.store import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
 from tests.unit.application.stage import Stage
 from tests.unit.application.test_router import context
@@ -37,6 +41,7 @@ async def test_only_the_owner_cancels_a_run() -> None:
             await cancels.cancel(run_id, principal)
     assert not stage.database.cancels
     await cancels.cancel(stage.row.new.run_id, "ada")
+    assert [row.requested_at for row in stage.database.cancels] == [FakeClock().now()]
 
     assert (await running).outcome is ReleaseOutcome.CANCELLED
     await cancels.cancel(stage.row.new.run_id, "ada")
@@ -53,6 +58,26 @@ async def test_the_watch_leaves_no_task_behind() -> None:
         await pause.reached.wait()
 
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.spec("OBS-2")
+async def test_a_client_that_is_gone_counts_as_a_disconnect() -> None:
+    run = context()
+
+    with pytest.raises(RunCancelled):
+        await Progress(FakeObserver(fails_at=1, error=ClientGone()), run).started()
+
+    assert run.cancel_reason is CancelReason.CLIENT_DISCONNECT
+
+
+@pytest.mark.spec("CANCEL-4")
+async def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancellation, "_LOOK_SECONDS", 0.01)
+    run, database = context(), FakeDatabase()
+    database.pause_next("pending")
+
+    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), 60.0).over(run, "c1"):
+        assert run.state is Lifecycle.RUNNING
 
 
 @pytest.mark.spec("CANCEL-1", "CANCEL-4")
@@ -119,14 +144,17 @@ async def test_pages_of_history_hold_every_turn_once(limit: int) -> None:
 
     queries: list[str] = []
     before: str | None = None
+    pages = 0
     for _ in range(10):
+        pages += 1
         page, before = await history.turns("s", "ada", before, limit)
-        assert len(page) <= limit
+        assert len(page) == limit or before is None
         queries = [run.query for run in page] + queries
         if before is None:
             break
 
     assert queries == [f"question {number}" for number in range(5)]
+    assert pages == math.ceil(5 / limit), "no page is empty, for nobody is sent to look for one"
 
 
 @pytest.mark.spec("ISO-2")

@@ -17,6 +17,7 @@ from superbizagent.errors import (
     RunPersistenceFailed,
     SessionBusy,
     SessionNotFound,
+    StoreError,
 )
 from superbizagent.ports import NewRun, RunEnd
 from tests.fakes.clock import FakeClock
@@ -62,9 +63,11 @@ async def test_one_session_one_run_one_query_everywhere() -> None:
     result = await stage.run("  Hello,\n\tüñî 你好  ", session_id="my-session_1")
 
     assert result.session_id == stage.row.new.session_id == "my-session_1"
+    assert result.request_id == "r1"
     assert stage.observer.control is not None
     assert stage.observer.control.session_id == "my-session_1"
     assert result.run_id == stage.row.new.run_id == stage.observer.control.run_id
+    assert (stage.row.new.owner, stage.row.new.connection_id, stage.row.new.request_id) == ("ada", "c1", "r1")
     assert stage.row.new.query == "  Hello,\n\tüñî 你好  " == stage.model.requests[1].messages[1].content
     assert result.content == SystemChatContent(text="Hello.")
 
@@ -304,6 +307,19 @@ async def test_whatever_is_raised_ends_in_one_terminal_row(error: BaseException,
     assert not await leftovers()
 
 
+@pytest.mark.spec("SEC-4", "LIFE-5")
+async def test_a_defect_is_logged_by_its_place_and_a_cancellation_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    await Stage(FakeModel(intent("SYSTEM_CHAT"), RuntimeError("10.0.0.9"))).run()
+    (failed,) = [record for record in caplog.records if record.message == "run failed"]
+    assert failed.__dict__["defect"].startswith("RuntimeError at model.py:")
+    caplog.clear()
+
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG))
+    await cancelled(stage, stage.model.hanging)
+
+    assert "run failed" not in caplog.messages
+
+
 @pytest.mark.spec("OBS-2", "LIFE-5")
 @pytest.mark.parametrize("at", range(1, 10))
 @pytest.mark.parametrize("error", [RuntimeError("secret"), ClientGone("410"), TimeoutError()])
@@ -337,9 +353,20 @@ async def test_the_same_request_again_is_the_same_run(gateway: str, redelivered:
 
     assert (result.run_id, result.session_id, result.content) == (first.run_id, first.session_id, first.content)
     assert (result.repeated, result.redelivered, result.outcome) == (True, redelivered, ReleaseOutcome.SUCCESS)
+    assert (result.request_id, result.failure_code) == ("r1", None)
     assert len(stage.database.runs) == 1
     assert not again.observer.events
     assert not again.model.requests
+
+
+@pytest.mark.spec("LIFE-6")
+async def test_a_resend_of_a_failed_run_gets_its_code() -> None:
+    stage = Stage(FakeModel())
+    await stage.run()
+
+    result = await Stage(FakeModel(), database=stage.database).run(gateway_request_id="g2")
+
+    assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "ROUTING_UNAVAILABLE")
 
 
 @pytest.mark.spec("LIFE-6")
@@ -391,7 +418,23 @@ async def test_who_loses_the_finish_publishes_nothing() -> None:
     result = await running
 
     assert (result.outcome, result.failure_code, result.content) == (ReleaseOutcome.FAILED, "RUN_ABANDONED", None)
+    assert (result.session_id, result.run_id) == (stage.row.new.session_id, stage.row.new.run_id)
+    assert (result.request_id, result.repeated) == ("r1", False)
     assert stage.row.content is None
+
+
+@pytest.mark.spec("LIFE-3", "LIFE-4")
+async def test_a_run_whose_row_is_gone_has_no_outcome() -> None:
+    stage = Stage(hello())
+    pause = stage.database.pause_next("finish")
+    running = asyncio.create_task(stage.run())
+    await pause.reached.wait()
+    stage.database.runs.clear()
+    pause.release()
+
+    result = await running
+
+    assert (result.outcome, result.failure_code, result.content) == (None, None, None)
 
 
 @pytest.mark.spec("LIFE-3")
@@ -547,8 +590,30 @@ async def test_a_shutdown_during_a_store_call_leaves_no_running_row(method: str)
     assert not await leftovers()
 
 
+@pytest.mark.spec("LIFE-4", "LIFE-5")
+async def test_a_shutdown_while_the_end_cannot_be_stored_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, let_go = asyncio.Event(), asyncio.Event()
+
+    async def fail(*_: object) -> bool:
+        reached.set()
+        await let_go.wait()
+        raise StoreError("finish was told to fail")
+
+    monkeypatch.setattr(FakeRunStore, "finish", fail)
+    running = asyncio.create_task(Stage(hello()).run())
+    await reached.wait()
+
+    running.cancel()
+    await asyncio.sleep(0)
+    let_go.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not await leftovers()
+
+
 @pytest.mark.spec("LIFE-5", "CANCEL-2")
-async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on() -> None:
+async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(FakeModel(intent("DIAGNOSIS"), HANG))
     running = asyncio.create_task(stage.run())
     await stage.model.hanging.wait()
@@ -559,24 +624,48 @@ async def test_a_shutdown_while_the_model_hangs_is_stored_and_passed_on() -> Non
 
     assert_ended_once(stage, ReleaseOutcome.CANCELLED)
     assert stage.model.cancelled == 1
+    assert "run went on after its end" not in caplog.messages, "it was waited for"
     assert not await leftovers()
+
+
+class Stubborn(FakeSource):
+    """Goes on until it is let go, cancelled or not."""
+
+    def __init__(self) -> None:
+        super().__init__(log_evidence())
+        self.let_go = asyncio.Event()
+
+    async def _answer(self, query: Any) -> Any:
+        self.started.set()
+        while not self.let_go.is_set():
+            try:
+                await self.let_go.wait()
+            except asyncio.CancelledError:
+                continue
+        return log_evidence()
+
+
+@pytest.mark.spec("LIFE-5", "BUDGET-3")
+async def test_work_that_ignores_the_deadline_does_not_keep_the_run_open() -> None:
+    source = Stubborn()
+    stage = Stage(
+        FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
+        sources=sources(logs=source),
+        clock=LoopClock(),
+        limits=limits(wall_time=0.05, terminal_reserve=0.1),
+    )
+
+    result = await asyncio.wait_for(stage.run(), 5)
+
+    assert (result.outcome, result.failure_code) == (ReleaseOutcome.FAILED, "BUDGET_EXHAUSTED")
+    assert_ended_once(stage, ReleaseOutcome.FAILED, "BUDGET_EXHAUSTED")
+    source.let_go.set()
+    await asyncio.wait(await leftovers(), timeout=5)
 
 
 @pytest.mark.spec("LIFE-5")
 async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -> None:
-    let_go = asyncio.Event()
-
-    class Stubborn(FakeSource):
-        async def _answer(self, query: Any) -> Any:
-            self.started.set()
-            while not let_go.is_set():
-                try:
-                    await let_go.wait()
-                except asyncio.CancelledError:
-                    continue
-            return log_evidence()
-
-    source = Stubborn(log_evidence())
+    source = Stubborn()
     stage = Stage(
         FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
         sources=sources(logs=source),
@@ -590,7 +679,7 @@ async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -
 
     assert result.outcome is ReleaseOutcome.CANCELLED
     assert_ended_once(stage, ReleaseOutcome.CANCELLED)
-    let_go.set()
+    source.let_go.set()
     await asyncio.wait(await leftovers(), timeout=5)
 
 
@@ -662,6 +751,18 @@ async def test_time_that_ends_after_an_observation_leaves_a_fallback(replies: in
     assert result.content.reason == "BUDGET_REACHED"
     assert stage.row.published_result is None
     assert len(stage.model.requests) == replies + 2
+
+
+@pytest.mark.spec("GUARD-3")
+async def test_a_verdict_that_hangs_is_given_up_after_its_own_time() -> None:
+    script = [intent("DIAGNOSIS"), calls(call("query_logs", LOGS)), draft(**GOOD)]
+    stage = Stage(FakeModel(*script, default=HANG), limits=limits(verdict=0.01))
+
+    result = await asyncio.wait_for(stage.run(), 5)
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason == "GUARD_REJECTED"
+    assert stage.model.cancelled == 2
 
 
 @pytest.mark.spec("BUDGET-2", "LIFE-8")

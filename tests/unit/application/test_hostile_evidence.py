@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.domain.content import DiagnosisContent, FallbackContent
 from superbizagent.domain.conversation import ModelRequest
-from superbizagent.errors import StatementRefused, UnknownSource
+from superbizagent.errors import EvidenceUnavailable, StatementRefused, UnknownSource
 from tests.fakes.model import FakeModel, call, calls, draft, intent, verdicts
 from tests.fakes.sources import document_evidence, log_evidence, row_evidence, sources
 from tests.unit.application.stage import Stage
@@ -112,3 +113,29 @@ async def test_what_a_log_line_asks_for_is_refused_and_recorded() -> None:
     assert len(blocks) == 3
     said = outside_of_blocks(turns(stage)[-1])
     assert not [words for words in ("users", "/other/secret", "print_prompt", "no such source") if words in said]
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    ("tool", "found"),
+    [
+        ("query_logs", sources(log_evidence("a line", title=ORDER))),
+        ("query_logs", sources(log_evidence("a line", notes=(ORDER,)))),
+        ("query_logs", sources(UnknownSource(ORDER))),
+        ("query_mysql", sources(log_evidence(), database=row_evidence(json.dumps({ORDER: 1})))),
+        ("query_mysql", sources(log_evidence(), database=StatementRefused(ORDER))),
+        ("lookup_knowledge", sources(log_evidence(), knowledge=document_evidence(("D1", ORDER, "a passage")))),
+        ("lookup_knowledge", sources(log_evidence(), knowledge=EvidenceUnavailable(ORDER))),
+    ],
+)
+async def test_names_notes_and_errors_stand_in_blocks_too(tool: str, found: EvidenceSources) -> None:
+    """P097: titles, column names and what an adapter says of a failure are as outside as a record."""
+    arguments = {"query_logs": LOGS, "query_mysql": {"statement": "SELECT 1"}, "lookup_knowledge": {"query": "x"}}
+    script = (intent("DIAGNOSIS"), calls(call(tool, arguments[tool])), draft(conclusion=None, claims=[]))
+    stage = Stage(FakeModel(*script), sources=found)
+
+    await stage.run()
+
+    last = turns(stage)[-1]
+    assert any(ORDER[:40] in message.content for message in last.messages)
+    assert ORDER[:40] not in outside_of_blocks(last)

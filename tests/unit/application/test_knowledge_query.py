@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from superbizagent.application.executors.knowledge_query import NO_EVIDENCE
+from superbizagent.application.fence import Fence
 from superbizagent.domain.content import MAX_CONTENT_BYTES, KnowledgeContent
 from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.evidence import Coverage, Unit
@@ -66,6 +67,24 @@ async def test_an_answer_with_its_references() -> None:
     assert "call_id" not in (run.row.content or "").lower().replace("callid", "call_id")
     assert (run.row.published_result, run.row.tool_calls, run.row.model_calls) == (None, 1, 2)
     assert run.observer.codes == ["started", "ROUTING", "ROUTED", "SEARCHING_KNOWLEDGE", "ANSWERING"]
+
+
+@pytest.mark.spec("KNOW-1", "KNOW-2", "SEC-3")
+async def test_the_answer_is_asked_for_by_its_schema_from_fenced_passages() -> None:
+    knowledge = FakeSource(PASSAGES)
+    run = stage(answering(GOOD), knowledge)
+
+    await run.run("怎么修复网关?")
+
+    _, asked = run.model.requests
+    system, user = asked.messages
+    assert (system.role, user.role) == ("system", "user")
+    marker = user.content.split("\n")[0].removeprefix("<<<")
+    assert Fence(marker).rule in system.content
+    assert f'{{"query": "怎么修复网关?", "call_id": "{call_id(asked)}"}}' in user.content
+    assert asked.output is not None
+    assert set(asked.output.definition["properties"]) == {"items", "limitations"}
+    assert [query.limit for query in knowledge.asked] == [6]
 
 
 REJECTED = {
@@ -170,20 +189,43 @@ async def test_the_longest_answer_fits(character: str) -> None:
 
     result = await run.run()
 
-    assert result.outcome is ReleaseOutcome.SUCCESS
+    assert isinstance(result.content, KnowledgeContent)
     assert len((run.row.content or "").encode()) <= MAX_CONTENT_BYTES
+    assert len(result.content.references) == 1
+    for shown in (*(item.text for item in result.content.items), *result.content.limitations):
+        assert set(shown) <= {character, "…"}
 
 
 @pytest.mark.spec("SEC-3")
 async def test_links_lead_to_verified_sources_only() -> None:
-    item = {"text": "See [x](https://evil.test), https://evil.test/a and https://wiki.test/gw.", "document_ids": ["D1"]}
+    item: dict[str, Any] = {
+        "text": "See [x](https://evil.test), https://evil.test/a and https://wiki.test/gw.",
+        "document_ids": ["D1"],
+    }
 
-    result = await stage(answering(item)).run()
+    result = await stage(answering(item, limitations=[item["text"]])).run()
 
     assert isinstance(result.content, KnowledgeContent)
+    assert result.content.limitations == (result.content.items[0].text,)
     assert "evil.test" not in result.content.items[0].text
     assert "wiki.test/gw" in result.content.items[0].text
     assert not re.search(r"\w+://", result.content.items[0].text)
+
+
+@pytest.mark.spec("SEC-3", "KNOW-5")
+async def test_a_reference_names_no_secret() -> None:
+    found = document_evidence(("D1", "Gateway", "Restart it."))
+    (document,) = found.documents
+    secret = {"title": "Gateway hunter2", "heading_path": ("Login hunter2",), "source": "runbooks/hunter2.md"}
+    run = stage(answering(GOOD), found.model_copy(update={"documents": (document.model_copy(update=secret),)}))
+
+    result = await run.run()
+
+    assert isinstance(result.content, KnowledgeContent)
+    (reference,) = result.content.references
+    assert reference.title == "Gateway [secret-1]"
+    assert reference.heading_path == ("Login [secret-1]",)
+    assert reference.source == "runbooks/[secret-1].md"
 
 
 @pytest.mark.spec("SEC-3", "KNOW-1")

@@ -6,19 +6,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from superbizagent.application.agent import Investigation, Stop
+from superbizagent.application.fence import Fence
 from superbizagent.application.progress import Progress
 from superbizagent.application.release import Released, release
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import Budget, BudgetLimits
 from superbizagent.domain.content import (
     MAX_CONTENT_BYTES,
+    CheckedSource,
+    CoverageView,
     DiagnosisContent,
     FallbackContent,
     FallbackReason,
+    PublicClaim,
+    Reference,
+    VerifiedSource,
     encoded_size,
 )
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Coverage, DocumentRef, Observation, ObservationStatus, ToolName, Unit
+from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import Lifecycle, ReleaseOutcome, RunContext
 from superbizagent.errors import BudgetExhausted, ModelRefused, ModelUnavailable
 from tests.fakes.clock import START, FakeClock
@@ -111,6 +118,33 @@ NO_VERDICT = {
 }
 
 
+@pytest.mark.spec("GUARD-3", "SEC-3")
+async def test_the_judge_gets_the_claims_the_conclusion_and_what_they_cite() -> None:
+    claims = [CLAIM, {"text": "支付超时于 14:58:03。", "evidence_ids": ["E2", "E1"]}]
+    proposal = Draft.model_validate({**GOOD, "claims": claims})
+    seen = (observation(), observation(2), observation(3))
+    model = FakeModel(verdicts(True, True, True))
+
+    await released(model, Investigation(Stop.DRAFTED, proposal, seen))
+
+    (request,) = model.requests
+    system, user = request.messages
+    assert (system.role, user.role) == ("system", "user")
+    marker = user.content.split("\n")[0].removeprefix("<<<")
+    fence = Fence(marker)
+    assert fence.rule in system.content
+    listed = [
+        {"claim": 0, "text": CLAIM["text"], "evidence_ids": ["E1"]},
+        {"claim": 1, "text": "支付超时于 14:58:03。", "evidence_ids": ["E2", "E1"]},
+        {"claim": 2, "text": GOOD["conclusion"], "evidence_ids": ["E1", "E2"]},
+    ]
+    blocks = [fence.wrap(json.dumps({"claims": listed}, ensure_ascii=False)), *map(fence.observation, seen[:2])]
+    assert user.content == "\n\n".join(blocks)
+    assert request.output is not None
+    assert set(request.output.definition["properties"]) == {"verdicts"}
+    assert not request.tools
+
+
 @pytest.mark.spec("GUARD-3", "RELEASE-2")
 @pytest.mark.parametrize("reply", NO_VERDICT.values(), ids=NO_VERDICT.keys())
 async def test_without_a_verdict_after_two_attempts_nothing_is_published(reply: Any) -> None:
@@ -187,6 +221,219 @@ async def test_a_budget_end_needs_a_safe_observation(status: ObservationStatus) 
         assert isinstance(result.content, FallbackContent)
         assert result.content.reason is FallbackReason.BUDGET_REACHED
     assert not model.requests
+
+
+# The whole of it --------------------------------------------------------------------------------
+
+LOOKUP = observation(
+    2,
+    tool=ToolName.LOOKUP_KNOWLEDGE,
+    arguments=json.dumps({"query": "gateway timeouts", "limit": 5}),
+    title="",
+    projection="document D1: Gateway > Pool (runbooks/D1.md)\nRestart the gateway pool.\ndocument D2: Disk\nWait.",
+    coverage=Coverage(unit=Unit.PASSAGES, matched=3, shown=3),
+    documents=(
+        DocumentRef(document_id="D1", title="Gateway", heading_path=("Pool",), source="runbooks/D1.md"),
+        DocumentRef(document_id="D1", title="Gateway", heading_path=("Start",), source="runbooks/D1.md"),
+        DocumentRef(document_id="D2", title="Disk", source="runbooks/D2.md"),
+    ),
+)
+ROWS = observation(
+    3,
+    tool=ToolName.QUERY_MYSQL,
+    arguments=json.dumps({"statement": "SELECT COUNT(*) AS failed FROM payments"}),
+    title="database",
+    projection='database\nrows: 1\n{"failed": 214}',
+    coverage=Coverage(
+        unit=Unit.ROWS, matched=1, shown=1, truncated=True, notes=tuple(f"note {number}" for number in range(7))
+    ),
+)
+LOGS_COVERAGE = CoverageView(unit=Unit.LINES, start=WINDOW, end=END, scanned=9, matched=3, shown=3, complete=True)
+LOOKUP_COVERAGE = CoverageView(unit=Unit.PASSAGES, matched=3, shown=3, complete=True)
+ROWS_COVERAGE = CoverageView(
+    unit=Unit.ROWS, matched=1, shown=1, complete=False, notes=("note 0", "note 1", "note 2", "note 3", "note 4")
+)
+
+
+@pytest.mark.spec("RELEASE-1", "KNOW-5")
+async def test_all_that_a_reader_of_a_diagnosis_gets() -> None:
+    claims = [
+        CLAIM,
+        {"text": "214 payments failed.", "evidence_ids": ["E3", "E1", "E3"]},
+        {"text": "The pool is restarted.", "evidence_ids": ["E2"], "document_ids": ["D1"]},
+    ]
+    proposal = Draft.model_validate(
+        {**GOOD, "claims": claims, "limitations": ["Only payment."], "next_steps": ["Restart the gateway pool."]}
+    )
+    seen = (observation(), LOOKUP, ROWS, observation(4))
+
+    result = await released(
+        FakeModel(verdicts(True, True, True, True)), Investigation(Stop.DRAFTED, proposal, seen), context()
+    )
+
+    assert result.content == DiagnosisContent(
+        conclusion="The payment gateway timed out.",
+        claims=(
+            PublicClaim(
+                text=str(CLAIM["text"]), source_ids=("S1",), quotes=("Payment gateway timed out after 30000 ms",)
+            ),
+            PublicClaim(text="214 payments failed.", source_ids=("S3", "S1")),
+            PublicClaim(text="The pool is restarted.", source_ids=("S2",)),
+        ),
+        scope="payment, 14:00 to 15:00 UTC",
+        limitations=("Only payment.",),
+        next_steps=("Restart the gateway pool.",),
+        sources=(
+            VerifiedSource(
+                id="S1",
+                kind=ToolName.QUERY_LOGS,
+                title="payment",
+                detail="levels ERROR; contains timed out",
+                coverage=LOGS_COVERAGE,
+                excerpt=("payment", *LINES),
+                fetched_at=START,
+            ),
+            VerifiedSource(
+                id="S2",
+                kind=ToolName.LOOKUP_KNOWLEDGE,
+                title="lookup_knowledge",
+                detail="gateway timeouts",
+                coverage=LOOKUP_COVERAGE,
+                excerpt=tuple(LOOKUP.projection.splitlines()),
+                references=tuple(
+                    Reference(document_id="D1", title="Gateway", heading_path=(heading,), source="runbooks/D1.md")
+                    for heading in ("Pool", "Start")
+                ),
+                fetched_at=START,
+            ),
+            VerifiedSource(
+                id="S3",
+                kind=ToolName.QUERY_MYSQL,
+                title="database",
+                detail="SELECT COUNT(*) AS failed FROM payments",
+                coverage=ROWS_COVERAGE,
+                excerpt=('{"failed": 214}',),
+                fetched_at=START,
+            ),
+        ),
+    )
+    assert result.published_result == PublishedResult(
+        user_query="why?",
+        published_conclusion="The payment gateway timed out.",
+        scope="payment, 14:00 to 15:00 UTC",
+        limitations=("Only payment.",),
+        source_documents=(SourceDocument(document_id="D1", title="Gateway", source="runbooks/D1.md"),),
+    )
+
+
+@pytest.mark.spec("RELEASE-2")
+async def test_all_that_a_reader_of_a_fallback_gets() -> None:
+    bare = json.dumps({"source": "payment"})
+    filtered = json.dumps({"source": "payment", "levels": ["ERROR", "WARN"], "contains": ["a", "b"], "excludes": ["c"]})
+    seen = (
+        observation(arguments=filtered),
+        LOOKUP,
+        ROWS,
+        observation(4, arguments=bare, status="NO_EVIDENCE"),
+        LOOKUP.model_copy(update={"documents": ()}),
+        observation(6, status="ERROR", error_code="EVIDENCE_TIMEOUT", title="", coverage=None, arguments="x"),
+        observation(7, tool="restart_service"),
+    )
+
+    result = await released(FakeModel(), Investigation(Stop.NO_DRAFT, None, seen))
+
+    logs, lookup, rows = ToolName.QUERY_LOGS, ToolName.LOOKUP_KNOWLEDGE, ToolName.QUERY_MYSQL
+    ready, none, error = ObservationStatus.READY, ObservationStatus.NO_EVIDENCE, ObservationStatus.ERROR
+
+    def checked(kind: ToolName, title: str, detail: str, status: ObservationStatus, **fields: Any) -> CheckedSource:
+        return CheckedSource(kind=kind, title=title, detail=detail, status=status, **fields)
+
+    assert result.content == FallbackContent(
+        reason=FallbackReason.INSUFFICIENT_EVIDENCE,
+        text="The evidence that was found does not establish a cause.",
+        checked=(
+            checked(logs, "payment", "ERROR, WARN, 3 text filters", ready, coverage=LOGS_COVERAGE),
+            checked(lookup, "lookup_knowledge", "Gateway; Disk", ready, coverage=LOOKUP_COVERAGE),
+            checked(rows, "database", "one SELECT statement", ready, coverage=ROWS_COVERAGE),
+            checked(logs, "payment", "all levels", none, coverage=LOGS_COVERAGE),
+            checked(lookup, "lookup_knowledge", "one search", ready, coverage=LOOKUP_COVERAGE),
+            checked(logs, "query_logs", "all levels", error, error_code="EVIDENCE_TIMEOUT"),
+        ),
+        next_steps=(
+            "Look at what was checked below: a source or time range may be missing.",
+            "Ask again with the service, the symptom and the time range.",
+        ),
+    )
+
+
+@pytest.mark.spec("RELEASE-1")
+@pytest.mark.parametrize(
+    ("asked", "detail"),
+    [
+        ({}, "all records"),
+        ({"levels": ["ERROR", "WARN"]}, "levels ERROR, WARN"),
+        ({"contains": ["a", "b"], "excludes": ["c"]}, "contains a, b; excludes c"),
+    ],
+)
+async def test_a_source_says_what_was_asked_of_the_logs(asked: dict[str, Any], detail: str) -> None:
+    seen = observation(arguments=json.dumps({"source": "payment", **asked}))
+
+    result = await released(
+        FakeModel(verdicts(True, True)), Investigation(Stop.DRAFTED, Draft.model_validate(GOOD), (seen,))
+    )
+
+    assert isinstance(result.content, DiagnosisContent)
+    assert result.content.sources[0].detail == detail
+
+
+@pytest.mark.spec("RELEASE-1")
+async def test_an_excerpt_shows_every_claim_that_rests_on_it() -> None:
+    texts = ("10.0.0.17:8443 was retried.", "ORD-2026-0099 timed out.")
+    claims = [{"text": text, "evidence_ids": ["E1"]} for text in texts]
+    proposal = Draft.model_validate({"conclusion": "It timed out.", "claims": claims})
+
+    result = await released(
+        FakeModel(verdicts(True, True, True)), Investigation(Stop.DRAFTED, proposal, (observation(),))
+    )
+
+    assert isinstance(result.content, DiagnosisContent)
+    assert result.content.sources[0].excerpt == LINES[1:]
+
+
+@pytest.mark.spec("KNOW-5")
+async def test_a_claim_that_names_no_document_refers_to_all_that_were_returned() -> None:
+    claim = {"text": "The pool is restarted.", "evidence_ids": ["E2"]}
+    proposal = Draft.model_validate({"conclusion": "Restart the gateway pool.", "claims": [claim]})
+
+    result = await released(FakeModel(verdicts(True, True)), Investigation(Stop.DRAFTED, proposal, (LOOKUP,)))
+
+    assert isinstance(result.content, DiagnosisContent)
+    assert [reference.document_id for reference in result.content.sources[0].references] == ["D1", "D1", "D2"]
+    assert result.published_result is not None
+    assert result.published_result.source_documents == ()
+
+
+@pytest.mark.spec("RELEASE-2", "BUDGET-2")
+@pytest.mark.parametrize(
+    ("stop", "fields", "reason"),
+    [
+        (Stop.NO_DRAFT, None, FallbackReason.INSUFFICIENT_EVIDENCE),
+        (Stop.SATURATED, None, FallbackReason.INSUFFICIENT_EVIDENCE),
+        (Stop.DRAFTED, {}, FallbackReason.INSUFFICIENT_EVIDENCE),
+        (Stop.DRAFTED, {"missing_context": ["SERVICE"]}, FallbackReason.CONTEXT_MISSING),
+        (Stop.BUDGET, {"missing_context": ["SERVICE"]}, FallbackReason.BUDGET_REACHED),
+        (Stop.BUDGET, None, FallbackReason.BUDGET_REACHED),
+    ],
+)
+async def test_why_nothing_was_concluded(stop: Stop, fields: dict[str, Any] | None, reason: FallbackReason) -> None:
+    run = context()
+    proposal = None if fields is None else Draft.model_validate(fields)
+
+    result = await released(FakeModel(), Investigation(stop, proposal, (observation(),)), run)
+
+    assert isinstance(result.content, FallbackContent)
+    assert result.content.reason is reason
+    assert (run.state is Lifecycle.BUDGET_EXHAUSTED) is (reason is FallbackReason.BUDGET_REACHED)
 
 
 # What is public ---------------------------------------------------------------------------------
@@ -361,6 +608,11 @@ async def test_the_longest_draft_and_its_sources_fit(character: str, count: int,
     assert encoded_size(result.content) <= MAX_CONTENT_BYTES
     assert len(result.content.sources) == count
     assert result.content.conclusion == proposal.conclusion, "what was checked is never cut"
+    for source in result.content.sources:
+        assert set(source.title + "".join(source.excerpt)) <= {character, "…"}
+        assert source.title
+        assert source.coverage is not None or not source.excerpt
+        assert source.coverage is None or bool(source.coverage.notes) is bool(source.excerpt)
 
 
 @pytest.mark.spec("WIRE-4", "RELEASE-2")
@@ -371,7 +623,9 @@ async def test_the_longest_fallback_fits(character: str, count: int) -> None:
 
     result = await released(FakeModel(), Investigation(Stop.NO_DRAFT, None, observations[:count]))
 
+    assert isinstance(result.content, FallbackContent)
     assert encoded_size(result.content) <= MAX_CONTENT_BYTES
+    assert len(result.content.checked) >= min(count, 6), "no more is left out than has to be"
 
 
 @pytest.mark.spec("WIRE-4")

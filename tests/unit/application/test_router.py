@@ -93,6 +93,8 @@ async def test_the_input_is_the_query_unchanged_and_what_is_known_of_the_last_tu
         assert [message.role for message in request.messages] == ["system", "user"]
         assert not request.tools
         assert request.output is not None
+    assert json.dumps(query, ensure_ascii=False) in first.messages[1].content, "as the user wrote it"
+    assert first.messages[0].content.startswith("You classify one message")
     assert first.messages[0] == second.messages[0], "nothing of the turn goes into the instructions"
 
 

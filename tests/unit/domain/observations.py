@@ -19,7 +19,7 @@ def logs(*lines: str, number: int = 1, asked: dict[str, Any] | None = None, **co
         "shown": len(lines),
         **coverage,
     }
-    levels = {level: sum(level in line for line in lines) for level in ("ERROR", "WARN", "INFO")}
+    levels = {level: sum(level in line for line in lines) for level in ("FATAL", "ERROR", "WARN", "INFO")}
     counted = ", ".join(f"{level} {count}" for level, count in levels.items() if count)
     head = ("payment", "lines scanned: 4210", f"levels: {counted}", "records:")
     return Observation(

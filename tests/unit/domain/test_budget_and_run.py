@@ -58,6 +58,15 @@ def test_what_is_granted_never_exceeds_the_limits(limits: BudgetLimits, steps: l
 
 
 @pytest.mark.spec("BUDGET-1")
+def test_what_is_left_may_be_used_up() -> None:
+    budget = Budget(BudgetLimits(tokens=100))
+
+    budget.reserve_model_call(100)
+
+    assert budget.tokens_left == 0
+
+
+@pytest.mark.spec("BUDGET-1")
 def test_a_bill_above_the_reservation_is_counted_and_blocks_what_follows() -> None:
     budget = Budget(BudgetLimits(tokens=100))
 
@@ -78,6 +87,7 @@ def test_limits_make_sense(bad: dict[str, Any]) -> None:
 
 def context(seconds: float = 10.0) -> tuple[RunContext, FakeClock]:
     clock = FakeClock()
+    clock.advance(7)
     run = RunContext(
         session_id="s",
         run_id="r",
@@ -126,8 +136,9 @@ def test_a_late_success_is_refused() -> None:
 
     assert run.state is Lifecycle.BUDGET_EXHAUSTED
     assert run.remaining == 0
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted) as raised:
         run.check()
+    assert (raised.value.resource, raised.value.limit) == ("wall_time", 10.0)
 
 
 @pytest.mark.spec("CANCEL-1")
@@ -159,4 +170,5 @@ def test_new_ids_are_valid_and_never_the_same() -> None:
     ids = {new_id() for _ in range(1_000)}
 
     assert len(ids) == 1_000
+    assert {len(value) for value in ids} == {32}, "128 bits"
     assert all(valid_session_id(value) == value for value in ids)

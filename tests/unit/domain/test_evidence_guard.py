@@ -1,4 +1,5 @@
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -206,6 +207,117 @@ def test_the_lines_that_show_a_claim_are_found() -> None:
     ).claims[0]
 
     assert supporting_lines(claim, sample(), 1) == (LINES[2],)
+
+
+LONG = "the connection pool is exhausted, giving up"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "limit", "shown"),
+    [
+        ("ORD-7 took 214 ms.", ["took 214 ms", "order ORD-7"], 1, [1]),
+        ("At 14:02 it took 214 ms.", ["took 214 ms", "14:02:11 took 214 ms"], 1, [1]),
+        ("It took 214 ms and 215 ms.", ["took 214 ms", "took 216 ms", "took 215 ms"], 3, [0, 2]),
+        ("It took 215 ms for ORD-7.", ["ORD-7 took 215 ms", "other", "ORD-7 again"], 2, [0, 2]),
+        ("It says “a b” of ORD-7.", ["ORD-7 at 14:02", "a b", "ORD-7"], 1, [1]),
+        ("It failed.", ["one", " ", "two", "three"], 2, [0, 2]),
+        ("It failed.", ["one"], 5, [0]),
+        ("It failed.", [" "], 5, []),
+    ],
+)
+def test_the_lines_that_show_most_of_a_claim_come_out_in_order(
+    text: str, lines: list[str], limit: int, shown: list[int]
+) -> None:
+    claim = Draft.model_validate({"claims": [{"text": text, "evidence_ids": ["E1"]}]}).claims[0]
+    observation = sample().model_copy(update={"projection": "\n".join(lines)})
+
+    assert supporting_lines(claim, observation, limit) == tuple(lines[index] for index in shown)
+
+
+def test_each_long_line_of_a_quotation_shows_it() -> None:
+    quote = f"{LONG}\nafter 3 tries of the gateway"
+    claim = Draft.model_validate(
+        {"claims": [{"text": "It failed.", "evidence_ids": ["E1"], "quotes": [quote]}]}
+    ).claims[0]
+    observation = sample().model_copy(update={"projection": f"the\n{quote}\nother"})
+
+    assert supporting_lines(claim, observation, 3) == tuple(quote.split("\n"))
+
+
+@pytest.mark.spec("GUARD-1")
+def test_a_finding_names_its_part() -> None:
+    claims = [
+        {"text": "The gateway timed out.", "evidence_ids": ["E1"]},
+        {"text": "It took 31 s.", "evidence_ids": ["E1"], "quotes": ["not there"]},
+        {"text": "It failed.", "evidence_ids": ["E9"]},
+    ]
+    draft = Draft.model_validate({"conclusion": "214 failed.", "claims": claims, "limitations": ["x", "215"]})
+
+    assert [(finding.part, finding.rule) for finding in check(draft, (sample(),), QUERY)] == [
+        ("claims[1]", Rule.QUOTE_NOT_FOUND),
+        ("claims[1]", Rule.VALUE_NOT_FOUND),
+        ("claims[2]", Rule.UNKNOWN_EVIDENCE),
+        ("conclusion", Rule.VALUE_NOT_FOUND),
+        ("limitations", Rule.VALUE_NOT_FOUND),
+    ]
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Three names, ORD-2026-0042, ORD-2026-0099 and 10.0.0.17:8443, are there.", True),
+        ("Three names, ORD-2026-0042, ORD-2026-0042 and 10.0.0.17:8443, are there.", False),
+        ("5 orders, ORD-2026-0042 and ORD-2026-0099, timed out.", False),
+        ("2.5 orders, ORD-2026-0042 and ORD-2026-0099, timed out.", False),
+        ("Three messages, “timed out after”, “attempt 2” and “retrying”, repeat.", True),
+        ("7 messages, “timed out after” and “attempt 2”, repeat.", False),
+        ("ERROR 2 of 4210 (0.0475%).", False),
+        ("ERROR 2 of 4210 lines (about 0.05%).", True),
+        ("ERROR 2 of 4210 lines (about 0.06%).", False),
+        ("ERROR 2 of 2 lines (100%).", False),
+        ("4210 lines of 2 (210500%).", False),
+    ],
+)
+def test_counts_of_what_is_listed_and_shares_of_what_is_shown_follow(text: str, shown: bool) -> None:
+    assert (rules(text, sample()) == set()) is shown
+
+
+WINDOW_DAY = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("window", "dated"),
+    [
+        (WINDOW_DAY, True),
+        ({**WINDOW_DAY, "end": datetime(2026, 12, 1, 0, 0, 0, 1, tzinfo=UTC)}, False),
+        ({**WINDOW_DAY, "start": None}, False),
+        ({**WINDOW_DAY, "end": None}, False),
+        ({**WINDOW_DAY, "start": datetime(2026, 11, 29, 23, 59, tzinfo=UTC)}, False),
+    ],
+)
+def test_a_time_of_day_is_of_the_day_that_was_searched(window: dict[str, Any], dated: bool) -> None:
+    counted = logs("per 10 min: 14:10 75", **window)
+
+    assert rules("At 14:10 there were 75.", counted) == set()
+    assert (rules("At 2026-11-30 14:10 there were 75.", counted) == set()) is dated
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("zone", "local", "utc"), [("+08:00", "22:15:08", "14:15:08"), ("-05:30", "08:45:08", "14:15:08")]
+)
+def test_the_lines_own_times_are_in_their_zone(zone: str, local: str, utc: str) -> None:
+    head = f"payment\nzone: the lines' own times are at UTC{zone} (as configured)\nfirst match: 13:00:01\nrecords:"
+    observation = logs("x", start=None, end=None).model_copy(
+        update={"projection": f"{head}\n2026-11-30 {local} timed out"}
+    )
+
+    assert rules(f"It timed out at {utc} UTC.", observation) == set()
+    assert rules(f"It timed out at {local} {zone}.".replace("-05:30", "UTC-5:30"), observation) == set()
+    assert rules(f"It timed out at {local} UTC.", observation) == {Rule.VALUE_NOT_FOUND}
+    assert rules("The first was at 13:00:01 UTC.", observation) == set()
 
 
 # Properties -------------------------------------------------------------------------------------

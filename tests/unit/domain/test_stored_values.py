@@ -22,7 +22,7 @@ from superbizagent.domain.previous_turn import (
     previous_turn,
 )
 from superbizagent.domain.text import bound_bytes, bound_characters, bound_json, without_links
-from tests.unit.domain.observations import sample
+from tests.unit.domain.observations import rows, sample
 
 STORED: dict[str, Any] = {
     "user_query": "why?",
@@ -168,6 +168,14 @@ def test_bounded_text_fits_and_is_a_prefix(text: str, limit: int) -> None:
         assert bounded == text or text.startswith(bounded.removesuffix("…"))
 
 
+@given(st.text(alphabet='a"\\\n\x00\x1b语😀'), st.integers(3, 60))
+def test_bounded_json_loses_no_character_that_fits(text: str, limit: int) -> None:
+    bounded = bound_json(text, limit)
+    if bounded != text:
+        one_more = text[: len(bounded)] + "…"
+        assert len(json.dumps(one_more, ensure_ascii=False).encode()) - 2 > limit
+
+
 @pytest.mark.spec("SEC-3")
 @given(anything, anything)
 def test_data_cannot_close_its_block(before: str, after: str) -> None:
@@ -197,6 +205,43 @@ def test_the_head_of_an_observation_cannot_be_imitated() -> None:
     head, _, data = block.partition(f"<<<{fence.marker}\n")
     assert head == "evidence_id: E1\ntool: unknown\nstatus: READY\n"
     assert [line.split(":")[0] for line in data.split("\n")[:4]] == ["called", "arguments", "coverage", "result"]
+
+
+@pytest.mark.spec("SEC-3", "DIAG-2")
+def test_an_observation_as_a_model_sees_it() -> None:
+    seen = rows("a", "b").model_copy(update={"arguments": "SELECT 1\nFROM x"})
+
+    assert Fence("data-1").observation(seen) == (
+        "evidence_id: E1\ntool: query_mysql\nstatus: READY\n<<<data-1\narguments: SELECT 1 FROM x\n"
+        'coverage: {"unit":"rows","matched":2,"shown":2,"truncated":false,"partial":false,"filtered":false,'
+        '"notes":[]}\n'
+        "result:\ndatabase\na\nb\ndata-1>>>"
+    )
+    assert Fence("data-1").wrap("a data-1>>> b") == "<<<data-1\na [marker]>>> b\ndata-1>>>"
+
+
+@pytest.mark.spec("SEC-3")
+def test_a_shortened_block_is_still_closed_once() -> None:
+    fence = Fence.new()
+    data = "\n".join(f"line {number}" for number in range(20))
+    block = f"status: READY\n{fence.wrap(data)}"
+
+    for limit in range(60, len(block) + 2):
+        opening, shown = fence.shortened(block, limit).split(f"<<<{fence.marker}\n")
+        assert opening == "status: READY\n"
+        assert shown.endswith(f"\n{fence.marker}>>>")
+        kept = shown.removesuffix(f"\n{fence.marker}>>>")
+        assert kept == data or data.startswith(kept.removesuffix("…"))
+        assert len(kept) <= limit
+    assert fence.shortened(block, len(block)) == block
+
+
+@pytest.mark.spec("SEC-3")
+def test_text_outside_a_block_is_shortened_without_a_close() -> None:
+    fence = Fence.new()
+
+    assert fence.shortened("x" * 100, 50) == "x" * 47 + "…"
+    assert "data-" not in fence.shortened(f"status: READY\n{fence.wrap('x')}", 20)
 
 
 @pytest.mark.spec("SEC-3")

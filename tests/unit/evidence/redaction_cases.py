@@ -4,6 +4,16 @@ from typing import Final
 
 # The secret is `hunter2` with what may stand around it.
 SECRETS: Final = (
+    '"x-api-key":["hunter2abcdef"]',
+    "| user | password |\n|------|----------|\n| admin | hunter2 |\n| bob | `hunter2` |",
+    "+----+-----------+\n| id | api_key   |\n+----+-----------+\n|  1 | hunter2ab |\n+----+-----------+",
+    "id,db_password,host\n1,hunter2,db",
+    "name\t密码\nbob\thunter2",
+    "openssl enc -aes-256-cbc -k hunter2 -in x",
+    "openssl rsa -in key.pem -passin pass:hunter2",
+    "ldapsearch -x -D cn=admin -w hunter2 -b dc=x",
+    "net use \\\\srv\\share /user:bob hunter2",
+    "htpasswd -b -c users bob hunter2",
     "password = 'hun\\'ter2abc'",
     '{"password":"ab\\"hunter2"}',
     '\\"password\\":\\"ab\\\\\\"hunter2\\"',
@@ -112,6 +122,18 @@ NUMBERS: Final = (
 )
 
 HARMLESS: Final = (
+    "| step | token |\n|---|---|\n| 1 | the token has expired |",
+    "a,b,c\n1,2,3",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1",
+    'ETag: W/"0815-Zq77hunter"',
+    "docker://sha256:9b0d8c7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c",
+    "sort_key=created_at partition_key=customer_id",
+    "idempotency-key: 3f2a1b9c-8d7e-6f5a-4b3c-2d1e0f9a8b7c",
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM=",
+    "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo",
+    '"auth": "disabled" oauth=enabled authority=YWJjZGVmZ2hpams=',
+    "pin 17 high, code 4711, opcode: 482913",
     "pwd: /var/log/app",
     "OLDPWD=/home/x",
     "password is required",

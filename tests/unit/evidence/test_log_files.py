@@ -7,12 +7,15 @@ import lzma
 import os
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from superbizagent.adapters.log_files import LogFiles, LogFileSource
+from superbizagent.adapters.log_projection import Room
+from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import ConfigurationError, EvidenceUnavailable
 
@@ -387,3 +390,57 @@ async def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_bad_settings_are_configuration_errors(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
         LogFileSource("x", ("x.log",), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("SEC-3")
+async def test_texts_are_looked_for_in_what_a_model_may_see(tmp_path: Path) -> None:
+    redact = SecretRedactor()
+    shown = redact("password=hunter2-Zq77").removeprefix("password=")
+    (tmp_path / "app.log").write_text(
+        "2026-11-30T14:00:00Z INFO login password=hunter2-Zq77\n"
+        "2026-11-30T14:00:01Z INFO login password=other-Zq78\n"
+        "2026-11-30T14:00:02Z INFO hunter2-Zq77 is the build\n"
+    )
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=redact))
+
+    async def matched(*, contains: Sequence[str] = (), excludes: Sequence[str] = ()) -> int:
+        query = QueryLogs(source="app", contains=tuple(contains), excludes=tuple(excludes))
+        return (await files.query_logs(query)).coverage.matched
+
+    assert await matched(contains=("hunter2-Zq77",)) == 1
+    assert await matched(contains=("password=hunt",)) == 0
+    assert await matched(contains=("PASSWORD=",)) == 2
+    assert await matched(excludes=("hunter2-Zq77",)) == 2
+    assert await matched(excludes=("password=hunter",)) == 3
+    assert await matched(contains=(shown,)) == 1
+    assert await matched(contains=(f"login password={shown}",)) == 1
+    assert await matched(contains=(f"logout password={shown}",)) == 0
+    assert await matched(excludes=(shown,)) == 2
+
+
+@pytest.mark.spec("SEC-3")
+async def test_a_guessed_secret_is_not_confirmed_however_often_it_was_logged(tmp_path: Path) -> None:
+    """Beyond what a search would judge if it stopped at some number of records."""
+    (tmp_path / "app.log").write_text("".join(line(n, "INFO login password=hunter2-Zq77") for n in range(6_000)))
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=SecretRedactor()))
+
+    guessed = await files.query_logs(QueryLogs(source="app", contains=("password=hunt",)))
+    excluded = await files.query_logs(QueryLogs(source="app", excludes=("hunter2-Zq77",)))
+
+    assert (guessed.coverage.matched, excluded.coverage.matched) == (0, 6_000)
+
+
+@pytest.mark.spec("GUARD-2", "SEC-3")
+@pytest.mark.parametrize(("text", "noted"), [("hunter2-Zq77", True), ("deadlock", False), ("支付超时", False)])
+@pytest.mark.parametrize("logged", ["INFO login password=hunter2-Zq77", "INFO paid"])
+async def test_a_search_for_what_may_be_hidden_says_so_wherever_it_stands(
+    tmp_path: Path, text: str, noted: bool, logged: str
+) -> None:
+    """The same is said whether a secret holds the text or not: else it would tell that a guess is right."""
+    (tmp_path / "app.log").write_text(line(0, logged))
+    files = LogFiles({"app": LogFileSource("x", (str(tmp_path / "app.log"),))}, room=Room(redact=SecretRedactor()))
+
+    coverage = (await files.query_logs(QueryLogs(source="app", contains=(text,)))).coverage
+
+    assert (coverage.matched, coverage.complete) == (0, True)
+    assert any("secrets were hidden before the search" in note for note in coverage.notes) is noted

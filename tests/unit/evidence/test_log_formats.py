@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from superbizagent.adapters.log_files.records import RecordReader
-from superbizagent.adapters.log_files.timestamps import TimestampReader, instant_of
+from superbizagent.adapters.log_files.timestamps import TimestampReader
+from superbizagent.adapters.log_projection import instant_of
 from superbizagent.domain.evidence import LogLevel
 
 

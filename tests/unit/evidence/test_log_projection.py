@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from local.model_server.prompt import Observation as Shown
 from local.model_server.prompt import log_view
-from superbizagent.adapters.log_files import LogFiles, LogFileSource, Room, SearchTime
+from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
@@ -51,10 +52,11 @@ async def observe(path: Path, size: int = 8_000, **arguments: object) -> Observa
         run_id="r",
         query="why?",
         budget=Budget(BudgetLimits()),
-        deadline=clock.monotonic() + 60,
+        deadline=clock.monotonic() + 100,
         monotonic=clock.monotonic,
     )
-    collector = EvidenceCollector(context, clock, redact, EvidenceLimits(projection_bytes=size))
+    # What it finds is asked here, however long a busy machine takes over it.
+    collector = EvidenceCollector(context, clock, redact, EvidenceLimits(projection_bytes=size, timeout=100))
     source = LogFiles({"app": LogFileSource("x", (str(path),))}, room=Room(size, redact=redact))
     query = QueryLogs.model_validate({"source": "app", **arguments})
     observation = await collector.collect(ToolName.QUERY_LOGS, query, lambda: source.query_logs(query))

@@ -1,5 +1,6 @@
 """Secrets and invisible characters out, everything else in (SEC-3)."""
 
+import base64
 import json
 import re
 import time
@@ -18,6 +19,36 @@ redact = SecretRedactor()
 AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
 JWT = "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxIn0." + "c2lnbmF0dXJl"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc+/=\nxyz==\n-----END RSA PRIVATE KEY-----"
+
+
+KEY_BODY = "MIIEv" + "QIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+KEY_LINE = "NMoSfm76oqFvAp8Gy0iz5sxjZmSnXyCdPEovGhLa0VzMaQ8s"
+WHOLE_KEY = f"-----BEGIN EC PRIVATE KEY-----\n{KEY_LINE}\n-----END EC PRIVATE KEY-----\n"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.spec("SEC-3")
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (f"{KEY_BODY}\\n{KEY_LINE}", KEY_LINE),
+        (f"key:\n  {KEY_BODY}\n  {KEY_LINE}", KEY_LINE),
+        (json.dumps({"k": f"{KEY_BODY}\n{KEY_LINE}"}), KEY_LINE),
+        (f"client-key-data: {encoded(WHOLE_KEY)}", encoded(WHOLE_KEY)[:60]),
+        (f"b3BlbnNzaC1rZXktdjEAAAAA{KEY_LINE}", KEY_LINE),
+        ('{"auths":{"r.example":{"auth":"' + encoded("bob:sunshine") + '"}}}', encoded("bob:sunshine")),
+        (f"//npm.example/:_auth={encoded('bob:sunshine')}", encoded("bob:sunshine")),
+        ("您的验证码是 482913", "482913"),
+        ("Verification code: 482913", "482913"),
+        ("pin=4821", "4821"),
+        ("tskey-auth-" + "kab1CNTRL12-" + "abcdefghijklmnopqrstuvwx", "abcdefghijklmnopqrstuvwx"),
+    ],
+)
+def test_what_is_known_by_its_own_form_needs_no_name(text: str, secret: str) -> None:
+    assert secret not in redact(text)
 
 
 @pytest.mark.spec("SEC-3")

@@ -211,6 +211,12 @@ def test_tables_and_the_outermost_limit_are_told() -> None:
     assert check_statement("SELECT COUNT(*) FROM runs LIMIT 1", "mysql", TABLES).limit is None
 
 
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(("count", "limit"), [("3 ROWS", 3), ("1 ROW", 1), ("ROW", 1)])
+def test_the_standard_s_limit_is_told_like_mysql_s(count: str, limit: int) -> None:
+    assert check_statement(f"SELECT id FROM runs FETCH FIRST {count} ONLY", "mysql", TABLES).limit == limit
+
+
 @pytest.mark.spec("SEC-1")
 def test_mysql_tables_are_told_apart_by_case_and_sqlite_tables_are_not() -> None:
     assert check_statement("SELECT 1 FROM RUNS", "sqlite", TABLES).tables == ("runs",)

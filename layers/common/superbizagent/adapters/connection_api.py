@@ -1,20 +1,30 @@
 """The Channel port over API Gateway's connection API (`@connections`), by boto3."""
 
 import asyncio
-from collections.abc import Mapping
-from functools import cached_property
+import contextlib
+import random
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.errors import ChannelUnavailable, ClientGone, ConfigurationError
 
 if TYPE_CHECKING:
     from mypy_boto3_apigatewaymanagementapi import ApiGatewayManagementApiClient
 
-CONNECT_SECONDS = 2.0
-READ_SECONDS = 4.0
+CONNECT_SECONDS = 1.0
+READ_SECONDS = 1.7
 ATTEMPTS = 2
-"""With these a frame that can't be delivered delays its run by about twelve seconds at most."""
+PAUSE_SECONDS = 0.3
+POST_SECONDS = 4.0
+"""A post takes no longer, attempts and all: the two limits above are those of one wait for one byte, which a
+server that drips evades."""
+
+
+class _Passing(ChannelUnavailable):
+    """A failure that the next attempt may not meet."""
 
 
 class ConnectionApi:
@@ -26,29 +36,27 @@ class ConnectionApi:
         self._endpoint = endpoint
 
     async def post(self, connection_id: str, frame: bytes) -> None:
-        await asyncio.to_thread(self._post, connection_id, frame)
-
-    def _post(self, connection_id: str, frame: bytes) -> None:
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            NoCredentialsError,
-            NoRegionError,
-            PartialCredentialsError,
-        )
-
+        # Before the time runs: boto3 takes a moment to load.
+        client = await in_thread(self._ready, "connection-api")
         try:
-            self._client.post_to_connection(ConnectionId=connection_id, Data=frame)
-        except ClientError as error:
-            code, status = _code_of(error.response)
-            if code == "GoneException" or status == HTTPStatus.GONE:
-                raise ClientGone from error
-            raise ChannelUnavailable(f"the connection API answered {status} {code}") from error
-        except (NoRegionError, NoCredentialsError, PartialCredentialsError) as error:
-            raise ConfigurationError(f"no frame can be signed: {type(error).__name__}") from error
-        except (BotoCoreError, ValueError) as error:
-            # ValueError: an error body that is not even text, which botocore decodes without care.
-            raise ChannelUnavailable(f"the connection API did not answer: {type(error).__name__}") from error
+            async with asyncio.timeout(POST_SECONDS):
+                await self._attempted(partial(_post, client, connection_id, frame))
+        except TimeoutError as error:
+            # The thread reads on alone until its peer ends; it doesn't post again.
+            raise ChannelUnavailable(f"the connection API took more than {POST_SECONDS:g} seconds") from error
+
+    def _ready(self) -> "ApiGatewayManagementApiClient":
+        with _translated():
+            return self._client
+
+    async def _attempted(self, post: "partial[None]") -> None:
+        """Repeated here rather than by boto3, whose thread can't be told that nobody waits any more."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await in_thread(post, "connection-api")
+            except _Passing:
+                await asyncio.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311
+        return await in_thread(post, "connection-api")
 
     @cached_property
     def _client(self) -> "ApiGatewayManagementApiClient":
@@ -63,9 +71,40 @@ class ConnectionApi:
             config=Config(
                 connect_timeout=CONNECT_SECONDS,
                 read_timeout=READ_SECONDS,
-                retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+                retries={"total_max_attempts": 1, "mode": "standard"},
             ),
         )
+
+
+def _post(client: "ApiGatewayManagementApiClient", connection_id: str, frame: bytes) -> None:
+    with _translated():
+        client.post_to_connection(ConnectionId=connection_id, Data=frame)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        NoCredentialsError,
+        NoRegionError,
+        PartialCredentialsError,
+    )
+
+    try:
+        yield
+    except ClientError as error:
+        code, status = _code_of(error.response)
+        if code == "GoneException" or status == HTTPStatus.GONE:
+            raise ClientGone from error
+        passing = status is None or status == HTTPStatus.TOO_MANY_REQUESTS or status >= 500
+        kind = _Passing if passing else ChannelUnavailable
+        raise kind(f"the connection API answered {status} {code}") from error
+    except (NoRegionError, NoCredentialsError, PartialCredentialsError) as error:
+        raise ConfigurationError(f"no frame can be signed: {type(error).__name__}") from error
+    except (BotoCoreError, ValueError) as error:
+        # ValueError: an error body that is not even text, which botocore decodes without care.
+        raise _Passing(f"the connection API did not answer: {type(error).__name__}") from error
 
 
 def _code_of(response: Mapping[str, Any]) -> tuple[str, int | None]:

@@ -5,12 +5,14 @@ secret is rotated.
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import Engine, event
 
 from superbizagent.errors import StoreError, SuperBizAgentError
+
+T = TypeVar("T")
 
 ACCESS_DENIED: Final = 1045
 
@@ -34,15 +36,23 @@ def sign_in(engine: Engine, login: Login) -> None:
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, arguments: list[Any], parameters: dict[str, Any]) -> Any:
-        for pause in PAUSES:
-            try:
-                return dialect.connect(*arguments, **{**parameters, **_credentials(login)})
-            except dialect.loaded_dbapi.OperationalError as error:
-                if error.args[0] != ACCESS_DENIED:
-                    raise
-            login.forget()
-            time.sleep(pause)
-        return dialect.connect(*arguments, **{**parameters, **_credentials(login)})
+        return signed_in(login, lambda credentials: dialect.connect(*arguments, **{**parameters, **credentials}))
+
+
+def signed_in(login: Login, connect: Callable[[Mapping[str, str]], T]) -> T:
+    """What `connect` returns, given the driver's arguments user and password; again with new ones when refused."""
+    # Loaded by whoever connects to MySQL, and not by all who could.
+    from pymysql import OperationalError
+
+    for pause in PAUSES:
+        try:
+            return connect(_credentials(login))
+        except OperationalError as error:
+            if not error.args or error.args[0] != ACCESS_DENIED:
+                raise
+        login.forget()
+        time.sleep(pause)
+    return connect(_credentials(login))
 
 
 def _credentials(login: Login) -> Mapping[str, str]:

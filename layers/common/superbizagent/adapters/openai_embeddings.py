@@ -1,28 +1,15 @@
 """Texts to vectors over any OpenAI-compatible server, by the openai SDK."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Annotated
-from urllib.parse import urlsplit
 
-import openai
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 
-from superbizagent.errors import (
-    ModelContextTooLong,
-    ModelError,
-    ModelMisconfigured,
-    ModelReplyInvalid,
-    ModelTimeout,
-    ModelUnavailable,
-)
+from superbizagent.adapters.openai_client import errors_translated, host_of, openai_client, storable
+from superbizagent.errors import ModelReplyInvalid
 from superbizagent.ports import Redactor
 
-_RETRIABLE = frozenset({408, 409, 425, 429})
-_REFUSED_INPUT = frozenset({400, 413, 422})
-_TOO_LONG = re.compile(r"too (long|large|many)|maximum|context|exceed|longer than|token limit|`inputs`", re.IGNORECASE)
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -56,15 +43,8 @@ class OpenAIEmbeddings:
         redact: Redactor,
         timeout: float = 60.0,
     ) -> None:
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=timeout,
-            # No connection outlives its call: Lambda may freeze this process before the next one.
-            default_headers={"Connection": "close"},
-        )
-        self._host = urlsplit(str(self._client.base_url)).hostname or "?"
+        self._client = openai_client(api_key, base_url, timeout)
+        self._host = host_of(self._client)
         self._model = model
         self._query_model = query_model or model
         self._redact = redact
@@ -87,20 +67,12 @@ class OpenAIEmbeddings:
         await self._client.close()
 
     async def _embed(self, model: str, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        try:
+        with errors_translated(self._host, "an embeddings server"):
             # Floats: every server has them. The raw body: the SDK builds its models without checking.
             response = await self._client.embeddings.with_raw_response.create(
                 model=model, input=[_sendable(self._redact(text)) for text in texts], encoding_format="float"
             )
             reply = _reply.validate_json(response.content)
-        except openai.APIStatusError as error:
-            raise self._translated(error) from error
-        except openai.APITimeoutError as error:
-            raise ModelTimeout(self._host) from error
-        except (openai.APIConnectionError, OSError) as error:
-            raise ModelUnavailable(self._host) from error
-        except (openai.OpenAIError, ValidationError, ValueError, RecursionError) as error:
-            raise ModelReplyInvalid(f"{self._host} did not answer as an embeddings server does") from error
         return self._in_order(reply, len(texts))
 
     def _in_order(self, reply: _Reply, wanted: int) -> Sequence[Sequence[float]]:
@@ -112,23 +84,7 @@ class OpenAIEmbeddings:
             raise ModelReplyInvalid(f"{self._host} gave an embedding without a direction")
         return vectors
 
-    def _translated(self, error: openai.APIStatusError) -> ModelError:
-        status = error.status_code
-        if status == 413 or (status in _REFUSED_INPUT and _TOO_LONG.search(_text_of(error))):
-            return ModelContextTooLong(self._host)
-        if status in _RETRIABLE or status >= 500:
-            return ModelUnavailable(f"{self._host} answered {status}")
-        return ModelMisconfigured(f"{self._host} answered {status}")
-
 
 def _sendable(text: str) -> str:
-    """Unpaired surrogates can't be sent, and an empty text is refused by many servers."""
-    return _LONE_SURROGATE.sub("\ufffd", text) or " "
-
-
-def _text_of(error: openai.APIStatusError) -> str:
-    """The refusal's own words; only searched, never shown or logged."""
-    try:
-        return error.response.text[:4_000]
-    except (RuntimeError, ValueError, LookupError):
-        return ""
+    """An empty text is refused by many servers."""
+    return storable(text) or " "

@@ -8,38 +8,24 @@ import json
 import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import openai
 
-from superbizagent.domain.conversation import Message, ModelReply, ModelRequest, OutputSchema, ToolCall
-from superbizagent.errors import (
-    ModelContextTooLong,
-    ModelError,
-    ModelMisconfigured,
-    ModelRefused,
-    ModelReplyInvalid,
-    ModelThrottled,
-    ModelTimeout,
-    ModelUnavailable,
+from superbizagent.adapters.openai_client import (
+    errors_translated,
+    host_of,
+    is_content_refused,
+    is_too_long,
+    openai_client,
+    refusal_text,
+    storable,
 )
+from superbizagent.domain.conversation import Message, ModelReply, ModelRequest, OutputSchema, ToolCall
+from superbizagent.errors import ModelMisconfigured, ModelRefused
 
 _MAX_REQUESTS = 5
 """For one call: as often as a server may refuse a form of it, each in another respect."""
 _MAX_TOKENS = 2**31 - 1
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTEXT_TOO_LONG = re.compile(
-    r"context.{0,20}(length|size|window)|maximum context|(prompt|input|request|string) (is )?too (long|large)"
-    r"|too many tokens|reduce the length|exceeds? the maximum number of tokens|range of input length"
-    r"|`?inputs`? (tokens|must have)",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"content.?(filter|policy|management)|safety system|responsible ai|data_inspection_failed|content exists risk",
-    re.IGNORECASE,
-)
-_RETRIABLE = frozenset({408, 409, 425, 429})
-_ACCESS = frozenset({401, 402, 403, 407})
 # Keywords of JSON Schema that strict response formats refuse; the answer is held to them on our side.
 _UNPORTABLE = frozenset({"minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "minimum", "maximum"})
 # Keywords under which names are the schema's own, not keywords.
@@ -63,17 +49,8 @@ class OpenAIModel:
     """One endpoint and one model name. `timeout` in seconds bounds each read; the caller bounds the whole call."""
 
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout: float = 60.0) -> None:
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            # The SDK's own retries are off: retrying is the caller's, who pays for each call from a budget.
-            max_retries=0,
-            timeout=timeout,
-            # No connection outlives its call: the next may come after Lambda has frozen this process, when
-            # the peer has forgotten the connection and the clock that would have told its age stood still.
-            default_headers={"Connection": "close"},
-        )
-        self._host = urlsplit(str(self._client.base_url)).hostname or "?"
+        self._client = openai_client(api_key, base_url, timeout)
+        self._host = host_of(self._client)
         self._model = model
         self._dialect = _Dialect()
         self._taken: set[str] = set()
@@ -82,20 +59,15 @@ class OpenAIModel:
         changes: Changes = {}
         for _ in range(_MAX_REQUESTS):
             dialect = replace(self._dialect, **changes)
-            try:
-                reply = _reply(await self._send(request, dialect))
-            except openai.APIStatusError as error:
-                more = self._adjustment(dialect, changes, error, request)
-                if more is None:
-                    raise self._translated(error) from error
-                changes |= more
-                continue
-            except openai.APITimeoutError as error:
-                raise ModelTimeout(self._host) from error
-            except (openai.APIConnectionError, OSError) as error:
-                raise ModelUnavailable(self._host) from error
-            except (openai.OpenAIError, ValueError, RecursionError) as error:
-                raise ModelReplyInvalid(f"{self._host} did not answer as a chat completions server does") from error
+            with errors_translated(self._host, "a chat completions server"):
+                try:
+                    reply = _reply(await self._send(request, dialect))
+                except openai.APIStatusError as error:
+                    more = self._adjustment(dialect, changes, error, request)
+                    if more is None:
+                        raise
+                    changes |= more
+                    continue
             self._learn(changes, request)
             return reply
         raise ModelMisconfigured(f"{self._host} refuses every form of this request")
@@ -132,47 +104,24 @@ class OpenAIModel:
         self, dialect: _Dialect, changes: Changes, error: openai.APIStatusError, request: ModelRequest
     ) -> Changes | None:
         """What to try next after a refusal that names a parameter; None when it doesn't."""
-        if _too_long(error) or _refused(error):
+        if is_too_long(error) or is_content_refused(error):
             return None
         if error.status_code in (400, 404, 422):
-            return _renounced(dialect, changes, _text_of(error), request)
+            return _renounced(dialect, changes, refusal_text(error), request)
         # llama-cpp-python answers json_schema with a bare 500. Where this output has been taken before, a 500
         # is an outage, and to ask again would be a retry.
         if error.status_code == 500 and request.output is not None and request.output.name not in self._taken:
             return _weaker_output(dialect)
         return None
 
-    def _translated(self, error: openai.APIStatusError) -> ModelError:
-        if _too_long(error):
-            return ModelContextTooLong(self._host)
-        if _refused(error):
-            return ModelRefused(self._host)
-        if error.status_code == 429:
-            return ModelThrottled(self._host)
-        if error.status_code in _RETRIABLE or error.status_code >= 500:
-            return ModelUnavailable(f"{self._host} answered {error.status_code}")
-        return ModelMisconfigured(f"{self._host} answered {error.status_code}")
-
-
-def _too_long(error: openai.APIStatusError) -> bool:
-    """A rate limit's words may be the same ("too many tokens"); its status tells them apart."""
-    if error.status_code == 413:
-        return True
-    excluded = error.status_code in _RETRIABLE | _ACCESS or error.status_code == 404
-    return not excluded and _CONTEXT_TOO_LONG.search(_text_of(error)) is not None
-
-
-def _refused(error: openai.APIStatusError) -> bool:
-    return error.status_code in (400, 403, 422) and _REFUSED.search(_text_of(error)) is not None
-
 
 def _message(message: Message) -> dict[str, Any]:
-    content = _storable(message.content)
+    content = storable(message.content)
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": content}
     if message.tool_calls:
         calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _storable(call.arguments)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": storable(call.arguments)}}
             for call in message.tool_calls
         ]
         return {"role": message.role, "content": content or None, "tool_calls": calls}
@@ -228,14 +177,6 @@ def _weaker_output(dialect: _Dialect) -> Changes | None:
             return None
 
 
-def _text_of(error: openai.APIStatusError) -> str:
-    """The refusal's own words, from whatever shape its body has; only searched, never shown or logged."""
-    try:
-        return error.response.text[:4_000]
-    except (RuntimeError, ValueError, LookupError):
-        return str(error.body)[:4_000]
-
-
 # Replies -------------------------------------------------------------------------------------------
 
 
@@ -262,7 +203,7 @@ def _tool_call(call: Any) -> ToolCall:
     if not isinstance(arguments, str):
         # Some servers hand the arguments over as an object instead of its text.
         arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
-    return ToolCall(id=_text(_dict(call).get("id")), name=_text(function.get("name")), arguments=_storable(arguments))
+    return ToolCall(id=_text(_dict(call).get("id")), name=_text(function.get("name")), arguments=storable(arguments))
 
 
 def _tokens(usage: dict[str, Any]) -> int | None:
@@ -278,12 +219,7 @@ def _text(value: Any) -> str:
     """Text, or the text parts of a list of parts."""
     if isinstance(value, list):
         value = "".join(_text(_dict(part).get("text")) for part in value)
-    return _storable(value) if isinstance(value, str) else ""
-
-
-def _storable(text: str) -> str:
-    """Unpaired surrogates can't be stored or sent."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -8,11 +8,14 @@ being a daemon it can't keep a process alive that wants to exit.
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_running: set[threading.Thread] = set()
 
 
 def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
@@ -37,6 +40,17 @@ def in_thread(work: Callable[[], T], name: str) -> "asyncio.Future[T]":
         # The loop may have been closed while we worked.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, action, value)
+        _running.discard(thread)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    _running.add(thread)
+    thread.start()
     return future
+
+
+def quiet(within: float) -> bool:
+    """Whether no call is at work, after waiting up to `within` seconds for those that nobody waits for."""
+    end = time.monotonic() + within
+    for thread in _running.copy():
+        thread.join(max(end - time.monotonic(), 0.0))
+    return not _running

@@ -17,8 +17,12 @@ class ConnectionUseCase:
         self._clock = clock
 
     async def connect(self, connection_id: str, principal: str | None) -> None:
-        """Raises Unauthenticated without a principal."""
-        if not principal:
+        """Raises Unauthenticated without a principal, and for one with white space around it.
+
+        MySQL compares without trailing spaces: by its unique keys the principal "alice " would be refused the
+        request ids of "alice", and so learn of them (ISO-2).
+        """
+        if not principal or principal != principal.strip():
             raise Unauthenticated
         await self._connections.add(connection_id, principal, self._clock.now())
 

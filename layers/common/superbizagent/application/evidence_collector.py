@@ -256,12 +256,11 @@ class EvidenceCollector:
         )
 
     def _record(self, observation: Observation) -> Observation:
-        """Numbers observations in the order in which they came back, so that ids have no gaps."""
-        numbered = observation.model_copy(update={"evidence_id": self._next_id()})
-        self._observations.append(numbered)
-        self._saturation.note(new=numbered.digest not in self._digests)
-        self._digests.add(numbered.digest)
-        return numbered
+        """Nothing is awaited between an observation's making and this: ids are in order and have no gaps."""
+        self._observations.append(observation)
+        self._saturation.note(new=observation.digest not in self._digests)
+        self._digests.add(observation.digest)
+        return observation
 
     def _next_id(self) -> str:
         return f"E{len(self._observations) + 1}"

@@ -17,7 +17,7 @@ def record(journal: Journal, ids: RunIds, step: Step, elapsed: float | None = No
     try:
         journal.record(ids, step, elapsed)
     except Exception as error:
-        _log.error("step not recorded", extra={"run_id": ids.run_id, "defect": place_of(error)})
+        _log.error("step not recorded", extra={"step": step.name, "defect": place_of(error)})
 
 
 def code_of(error: BaseException, context: RunContext) -> str:

@@ -23,7 +23,58 @@ _ABSENCE = re.compile(
     r"[\u4e00-\u9fff]{0,4}"
     r"|(?:[无無](?=任何|异常|異常|错误|錯誤|报错|報錯|告警|警告|失败|失敗|记录|記錄|日志|超时|超時|请求|請求|数据|故障)"
     r"|(?<![\u4e00-\u9fff])[无無])[\u4e00-\u9fff]{0,4}"
-    r"|(?:为|為)(?:空|零)|(?<![0-9.,])0\s?(?=[次条條个個笔筆起])",
+    r"|(?:为|為)(?:空|零)|(?<![0-9.,])0\s?(?=[次条條个個笔筆起])"
+    # Things that are counted to nothing, and texts or tables that hold none.
+    r"|\b(?:errors?|failures?|exceptions?|warnings?|restarts?|timeouts?|count|number\s+of\s+[\w-]+(?:\s+[\w-]+)?)"
+    r"\s*(?:is|was|are|were|=|:)\s*(?:0|zero)(?![0-9.,]*[0-9])"
+    r"|\b(?:errors?|failures?|faults?|incidents?)[- ]free\b|\b(?:devoid|clear)\s+of\b|\buneventful\b|\bnot\s+one\b"
+    r"|\b(?:hardly|barely|scarcely)\s+any\b|\black(?:s|ed)?\b|\bfail(?:s|ed)?\s+to\s+(?:appear|occur|happen|show)\b"
+    r"|\b(?:logs?|tables?|results?|output|result\s+sets?)\s+(?:is|are|was|were)\s+(?:clean|empty|silent|quiet)\b"
+    # Events that did not happen.
+    r"|\b(?:is|are|was|were|has|have|had|do|does|did)\s+(?:still\s+)?not\s+(?:yet\s+)?(?:been\s+|be\s+)?(?:fully\s+)?"
+    r"(?:restart|fail|crash|trigger|alert|interrupt|affect|recover|reconnect|subside)\w*"
+    r"|\bnot\s+yet\s+(?:been\s+)?(?:fully\s+)?(?:recover|reconnect|restart|resolved|subside)\w*|\b(?:has|have|had)\s+(?:still\s+)?not\s+been\s+resolved\b"
+    r"|(?:尚|仍|仍然|依然|至今|还|還)?(?:未|没|沒|不曾|未曾|从未|並未|并未)(?:有)?(?:能)?(?:完全)?"
+    r"(?:重启|重啟|失败|失敗|崩溃|崩潰|触发|觸發|中断|中斷|受影响|受影響|恢复|恢復|重连|重連|解决|解決|停止|结束|結束)"
+    r"|不曾|未曾|查无|查無|空表|(?:没|沒)(?:出过|出過|有过|有過|人)"
+    r"|(?:错误|錯誤|失败|失敗|异常|異常|告警|超时|超時)(?:总|總)?(?:数|數|量)?(?:为|為|是|=|：|:)\s?0(?![0-9.,]*[0-9])",
+    re.IGNORECASE,
+)
+# That all went well is that nothing went wrong.
+_DONE = (
+    r"paid|complet(?:e|ed)|processed|delivered|shipped|finished|acknowledged|confirmed|committed|synchroni[sz]ed|replicated"
+    r"|refunded|settled|answered|served|accepted|available|ready|reachable|online|running|up|ok|okay|intact"
+)
+_SUCCESS = re.compile(
+    r"\b(?:all|every|each|everything|100\s?%\s+of)\b[^.;]{0,40}?\b(?:succeed(?:ed|s)?|successful(?:ly)?|pass(?:ed|es)"
+    r"|healthy|fine|returned\s+(?:HTTP\s+)?2[0-9]{2})\b"
+    # Of "all orders that were paid" something else is said.
+    r"|\b(?:all|every|each|everything|100\s?%\s+of)\b(?:(?!\b(?:that|which|who|when)\b)[^.;]){0,40}?"
+    rf"\b(?:is|are|was|were|been|got)\s+(?:(?:now|all|fully|successfully)\s+)?(?:{_DONE})\b(?!\s+(?:out|to)\b)"
+    r"|\b(?:all|every|each)\s+(?!the\b|of\b|\w+ly\b)[\w-]+\s+(?:completed|finished|arrived)\b"
+    r"|(?<![未没沒不非])(?:所有|全部|每[个個次条條笔筆]|一切|均|都)(?:(?![未没沒不非])[\u4e00-\u9fff]){0,8}?"
+    r"(?:(?:成功|正常|支付|付款|完成|处理完|處理完|送达|送達|到账|到賬|发货|發貨|就绪|就緒|可用|通过|通過|健康)(?!的)|返回\s?2[0-9]{2})"
+    r"|成功率(?:为|為|是|达|達)?\s?100\s?%",
+    re.IGNORECASE,
+)
+# That something was well is that nothing was wrong with it. Its group is the word for how it was.
+_WELL = re.compile(
+    r"\b(?:is|are|was|were|been|remain(?:s|ed)?|stay(?:s|ed)|look(?:s|ed)|appear(?:s|ed)|seem(?:s|ed))\s+"
+    r"(?:(?:always|completely|entirely|fully|otherwise|perfectly|still|all)\s+)?"
+    r"(?P<state>healthy|fine|normal|stable|nominal|unaffected|unharmed|intact)\b(?!-)"
+    r"|\b(?:remain|stay)(?:s|ed)\s+(?:fully\s+)?(?P<kept>available|up|online|reachable|responsive)\b"
+    r"|\b(?:ran|runs|running|work(?:s|ed|ing)|operat(?:es|ed|ing)|behav(?:es|ed|ing)|function(?:s|ed|ing))\s+"
+    r"(?P<way>normally|smoothly|fine|flawlessly|correctly|as\s+expected)\b"
+    # What has become normal again was not before; and a normal request is one of a kind.
+    r"|(?<![不非未反恢复復])(?P<good>正常|健康|稳定|穩定|良好)(?:运行|運行|工作|响应|響應)?(?=$|[^\u4e00-\u9fff])",
+    re.IGNORECASE,
+)
+# That something is the only one, or the last, says that there is no other.
+_ALONE = re.compile(
+    r"\bonly\s+(?:one\s+|a\s+single\s+|[0-9]+\s+)?(?:[A-Z]+\s+)?(?:error|failure|warning|exception|restart|timeout|line|record|event)s?\b"
+    r"|\bexclusively\b|\b(?:errors?|failures?|warnings?|exceptions?|restarts?|timeouts?)\s+(?:then\s+)?(?:stopped|ceased|ended|disappeared|subsided)\b"
+    r"|(?:只有|仅有|僅有|唯一)[^，。；,;]{0,8}(?:错误|錯誤|失败|失敗|异常|異常|记录|記錄|日志|日誌|告警|超时|超時)"
+    r"|(?:错误|錯誤|异常|異常|超时|超時|失败|失敗|告警)[\u4e00-\u9fff]{0,3}(?:消失|停止|不再)|不再(?:报错|報錯|失败|失敗|超时|超時)",
     re.IGNORECASE,
 )
 _CONTRACTED = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
@@ -35,7 +86,7 @@ _ALL_DAY = re.compile(
     re.IGNORECASE,
 )
 _LEVEL_WORDS = {
-    "ERROR": re.compile(r"error|exception|failure|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
+    "ERROR": re.compile(r"error|exception|failure|fail(?:ed|s)?\b|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
     "WARN": re.compile(r"warn|警告|告警", re.IGNORECASE),
     "FATAL": re.compile(r"fatal|critical|致命", re.IGNORECASE),
 }
@@ -51,11 +102,31 @@ def says_absent(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
     for match in _ABSENCE.finditer(rest):
         phrase = normalise(match.group()).casefold()
         words = phrase.split()
-        said = " ".join(words[:2]) if len(words) > 1 else phrase
+        # Of "was not restarted" the first words are in many lines.
+        said = phrase if "not" in words[1:] else " ".join(words[:2])
         if len(said) > 3 and any(said in text.folded.casefold() for text in texts):
             continue
         return True
-    return False
+    return _said(_SUCCESS, rest, texts) or _says_well(rest, texts)
+
+
+def says_alone(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
+    """Whether `prose` says that what was found is all there is; as above, but for what the evidence says itself."""
+    return _said(_ALONE, prose, texts)
+
+
+def _said(pattern: re.Pattern[str], prose: str, texts: Sequence[EvidenceText]) -> bool:
+    phrases = (normalise(match.group()).casefold() for match in pattern.finditer(prose))
+    return any(not any(phrase in text.folded.casefold() for text in texts) for phrase in phrases)
+
+
+def _says_well(prose: str, texts: Sequence[EvidenceText]) -> bool:
+    """Whether the prose says so and the evidence has not the word for it ("status: healthy")."""
+    states = (normalise(match[match.lastgroup or 0]).casefold() for match in _WELL.finditer(prose))
+    return any(
+        not any(re.search(rf"(?<![a-z不非未]){re.escape(state)}(?![a-z])", text.folded.casefold()) for text in texts)
+        for state in states
+    )
 
 
 def covers_absence(prose: str, observation: Observation, sources: Collection[str] = ()) -> bool:
@@ -63,6 +134,18 @@ def covers_absence(prose: str, observation: Observation, sources: Collection[str
 
     `sources` are the log sources that are known by name.
     """
+    if not covers_window(prose, observation, sources):
+        return False
+    if observation.tool == ToolName.QUERY_LOGS:
+        return _log_search_covers(prose, observation)
+    if observation.tool == ToolName.LOOKUP_KNOWLEDGE:
+        # Documents don't tell what happened; their silence is only about themselves.
+        return bool(_ABOUT_DOCUMENTS.search(prose)) and not values_in(prose).moments
+    return True
+
+
+def covers_window(prose: str, observation: Observation, sources: Collection[str] = ()) -> bool:
+    """Whether the observation looked completely where and when `prose` says."""
     coverage = observation.coverage
     if coverage is None or not observation.safe or not coverage.complete:
         return False
@@ -73,14 +156,7 @@ def covers_absence(prose: str, observation: Observation, sources: Collection[str
         return False
     if _ALL_DAY.search(prose) and not _covers_a_day(moments, observation):
         return False
-    if not looks_where_said(prose, observation, sources):
-        return False
-    if observation.tool == ToolName.QUERY_LOGS:
-        return _log_search_covers(prose, observation)
-    if observation.tool == ToolName.LOOKUP_KNOWLEDGE:
-        # Documents don't tell what happened; their silence is only about themselves.
-        return bool(_ABOUT_DOCUMENTS.search(prose)) and not moments
-    return True
+    return looks_where_said(prose, observation, sources)
 
 
 def _log_search_covers(prose: str, observation: Observation) -> bool:
@@ -93,6 +169,8 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
     if any(_unspaced(text) not in _unspaced(folded) for text in contains):
         return False
     named = {level for level, words in _LEVEL_WORDS.items() if words.search(prose)}
+    if _SUCCESS.search(prose) or _WELL.search(prose):
+        named.add("ERROR")
     levels = set(arguments.get("levels") or ())
     if levels and not (named and named <= levels):
         return False
@@ -100,7 +178,9 @@ def _log_search_covers(prose: str, observation: Observation) -> bool:
         return True
     # Something was found: only of another level than those that are said to be absent.
     if named:
-        return not any(_count_of_level(level, observation.projection) for level in named)
+        # Where it was fatal it was no less than an error.
+        worse = {"FATAL"} if "ERROR" in named else set()
+        return not any(_count_of_level(level, observation.projection) for level in named | worse)
     return not contains
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from superbizagent.domain.absence import covers_absence, says_absent
+from superbizagent.domain.absence import covers_absence, covers_window, says_absent, says_alone
 from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
@@ -136,6 +136,8 @@ def _check_statement(prose: str, cited: Sequence[Observation], sources: Collecti
             # The window in which something is absent lies inside the one searched; its bounds need not show.
             values = replace(values, moments=())
         texts += [asked_text(observation) for observation in covering]
+    elif says_alone(prose, texts) and not any(covers_window(prose, observation, sources) for observation in cited):
+        yield Rule.ABSENCE_NOT_COVERED
     yield from (finding.rule for finding in _check_values("", values, texts))
 
 

@@ -210,6 +210,8 @@ def _counts_one(run: str, before: str, after: str) -> bool:
         )
     if run == "零":
         return False
+    if re.match(r"个半|(?:小时|分钟|天|秒)半", after):
+        return True
     if after[:1] == "分" and before[-1:] in ("点", "點", "时", "時"):
         return True
     return after[:1] == "刻" or (before.endswith(("仅", "只", "只有", "共", "唯")) and after[:1] in _MEASURES)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Collection
 
 ELLIPSIS = "…"
@@ -34,8 +35,11 @@ def bound_bytes(text: str, limit: int) -> str:
 
 def bound_json(text: str, limit: int) -> str:
     """`text`, cut so that it has at most `limit` bytes once it is JSON, where quotes and controls grow."""
-    excess = _json_bytes(text) - limit
-    return text if excess <= 0 else bound_bytes(text, max(len(text.encode("utf-8", "replace")) - excess, 0))
+    if _json_bytes(text) <= limit:
+        return text
+    room = limit - _json_bytes(ELLIPSIS)
+    end = bisect_right(range(len(text)), room, key=lambda length: _json_bytes(text[:length])) - 1
+    return text[: max(end, 0)] + ELLIPSIS
 
 
 def _json_bytes(text: str) -> int:

@@ -21,6 +21,7 @@ from superbizagent.errors import (
     StatementFailed,
 )
 
+_PROBE: Final = "Zq7-hunter"
 _STOP_WAIT: Final = 3.0
 _GRACE: Final = 2.0
 
@@ -54,12 +55,19 @@ class ReadOnlyDatabase:
     async def query(self, query: QueryMysql) -> Evidence:
         # A parser is no business of the event loop's; the thread also has a stack of its own.
         dialect, tables = self._driver.dialect, tuple(self._tables)
-        statement = await in_thread(lambda: check_statement(query.statement, dialect, tables), "statement-guard")
+        statement = await in_thread(
+            lambda: check_statement(query.statement, dialect, tables, self._is_secret), "statement-guard"
+        )
         try:
             fetched = await self._run(self._driver.execution(statement))
         except StatementFailed as error:
             raise StatementFailed(f"{error.hint} {await self._names(statement)}".strip()) from error
         return self._evidence(fetched, statement)
+
+    def _is_secret(self, column: str) -> bool:
+        """Whether redaction would take a value out that stands behind this name."""
+        field = f'"{column}": "{_PROBE}"'
+        return self._redact(field) != field
 
     async def _run(self, execution: Execution) -> Fetched:
         future = in_thread(execution.run, "business-database")
@@ -92,7 +100,8 @@ class ReadOnlyDatabase:
         return columns
 
     def _evidence(self, fetched: Fetched, statement: CheckedStatement) -> Evidence:
-        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact)
+        exposures = statement.secrets.exposures(fetched.columns)
+        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact, exposures)
         lines = _within([format_.row(row) for row in fetched.rows], self._limits.size)
         truncated = fetched.more or len(lines) < len(fetched.rows)
         own_limit = not truncated and statement.limit is not None and len(lines) >= statement.limit > 0
@@ -152,12 +161,12 @@ def read_only_database(
     *,
     limits: QueryLimits | None = None,
     login: Login | None = None,
-    ca_file: str | None = None,
+    ca_file: Path | None = None,
     redact: Callable[[str], str] = str,
 ) -> ReadOnlyDatabase:
     """The adapter for `sqlite:///PATH` or `mysql+pymysql://…`; raises ConfigurationError.
 
-    `login` is asked for each new connection to MySQL, which `ca_file` makes one over verified TLS; `redact` takes
+    `login` is asked for each new connection to MySQL; with `ca_file` MySQL has to prove who it is; `redact` takes
     secrets out of values before they are cut.
     """
     limits = limits or QueryLimits()
@@ -167,7 +176,7 @@ def read_only_database(
 
 
 def _driver(
-    url: str, tables: Mapping[str, str], limits: QueryLimits, login: Login | None, ca_file: str | None
+    url: str, tables: Mapping[str, str], limits: QueryLimits, login: Login | None, ca_file: Path | None
 ) -> Driver:
     try:
         parsed = make_url(url)

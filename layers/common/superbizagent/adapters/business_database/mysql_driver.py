@@ -1,22 +1,24 @@
 """MySQL and MariaDB: a read-only transaction on a connection of its own, limited at the server."""
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import SSCursor
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
+from superbizagent.adapters.business_database.encryption import Encryption
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
-from superbizagent.adapters.mysql_login import Login, sign_in
+from superbizagent.adapters.mysql_login import Login, signed_in
 from superbizagent.errors import (
     EvidenceError,
     EvidenceTimeout,
@@ -54,7 +56,7 @@ _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))
 class MysqlDriver:
     """One server and schema, reached with an engine of its own: no connection is ever shared or kept.
 
-    `login` is asked for each connection; `ca_file` makes TLS with a checked certificate mandatory.
+    `login` is asked for each connection; `ca_file` the authority of the server's key.
     """
 
     def __init__(
@@ -63,11 +65,11 @@ class MysqlDriver:
         tables: Collection[str],
         limits: QueryLimits,
         login: Login | None = None,
-        ca_file: str | None = None,
+        ca_file: Path | None = None,
     ) -> None:
         self._tables = tuple(tables)
         self._limits = limits
-        self._engine = _engine(url, limits, login, ca_file)
+        self._engine = _engine(url, limits, login, Encryption(url.host, ca_file))
 
     @property
     def dialect(self) -> Dialect:
@@ -122,7 +124,7 @@ class MysqlDriver:
             driver._force_close()  # type: ignore[attr-defined]
 
 
-def _engine(url: URL, limits: QueryLimits, login: Login | None, ca_file: str | None) -> Engine:
+def _engine(url: URL, limits: QueryLimits, login: Login | None, encryption: Encryption) -> Engine:
     engine = create_engine(
         url.set(drivername="mysql+pymysql"),
         poolclass=NullPool,
@@ -134,11 +136,16 @@ def _engine(url: URL, limits: QueryLimits, login: Login | None, ca_file: str | N
             "write_timeout": int(limits.time) + _READ_GRACE,
             "local_infile": False,
             "autocommit": True,
-            **({"ssl": {"ca": ca_file}} if ca_file is not None else {}),
         },
     )
-    if login is not None:
-        sign_in(engine, login)
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]) -> Any:
+        def connected(credentials: Mapping[str, str]) -> Any:
+            return encryption.connected(lambda how: dialect.connect(*arguments, **{**parameters, **how, **credentials}))
+
+        return connected({}) if login is None else signed_in(login, connected)
+
     return engine
 
 

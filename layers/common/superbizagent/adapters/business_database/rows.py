@@ -8,6 +8,10 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from superbizagent.adapters.business_database.secret_columns import Exposure
+
+_FIELD: Final = '"password": '
+_HIDDEN: Final = '"[hidden: made of a secret]"'
 # Python refuses to write out integers beyond 4,300 digits.
 _MAX_INTEGER_BITS: Final = 4_096
 
@@ -22,10 +26,17 @@ class RowFormat:
     columns: tuple[str, ...]
     cell_limit: int
     redact: Callable[[str], str] = str
+    exposures: Sequence[Exposure] = ()
     cut_cells: int = 0
 
     @classmethod
-    def for_names(cls, names: Sequence[str], cell_limit: int, redact: Callable[[str], str] = str) -> "RowFormat":
+    def for_names(
+        cls,
+        names: Sequence[str],
+        cell_limit: int,
+        redact: Callable[[str], str] = str,
+        exposures: Sequence[Exposure] = (),
+    ) -> "RowFormat":
         """Two columns of one name become `name` and `name_2`."""
         taken: set[str] = set()
         columns: list[str] = []
@@ -35,12 +46,20 @@ class RowFormat:
                 candidate, number = f"{name}_{number}", number + 1
             taken.add(candidate)
             columns.append(candidate[:200])
-        return cls(tuple(columns), cell_limit, redact)
+        return cls(tuple(columns), cell_limit, redact, exposures)
 
     def row(self, values: Sequence[Any]) -> str:
         """One JSON object, keys in the order of the columns."""
-        cells = (f"{_quoted(name)}: {self._cell(value)}" for name, value in zip(self.columns, values, strict=True))
-        return "{" + ", ".join(cells) + "}"
+        exposures = self.exposures or [Exposure.PLAIN] * len(values)
+        fields = zip(self.columns, values, exposures, strict=True)
+        return "{" + ", ".join(f"{_quoted(name)}: {self._shown(value, how)}" for name, value, how in fields) + "}"
+
+    def _shown(self, value: Any, how: Exposure) -> str:
+        if value is None or how is Exposure.PLAIN:
+            return self._cell(value)
+        if how is Exposure.DERIVED:
+            return _HIDDEN
+        return self.redact(_FIELD + _quoted(_text(value))).removeprefix(_FIELD)
 
     def _cell(self, value: Any) -> str:
         if value is None:

@@ -8,8 +8,8 @@ types, functions and tables that are listed here; all else is refused.
 
 import logging
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from superbizagent.adapters.business_database.secret_columns import SecretColumns
 from superbizagent.adapters.business_database.statement_cost import check_cost
 from superbizagent.adapters.business_database.vocabulary import (
     ARGUMENTS,
@@ -50,17 +51,34 @@ _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") +
 _FIRST_WORDS: Final = frozenset(("select", "with", "("))
 
 
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _without_secrets() -> SecretColumns:
+    return SecretColumns(exp.Select(), _nothing)
+
+
 @dataclass(frozen=True)
 class CheckedStatement:
-    """A statement that may run as it is. `tables` are those it reads; `limit` is its own outermost one."""
+    """A statement that may run as it is. `tables` are those it reads; `limit` is its own outermost one.
+
+    `secrets` knows which of its columns hold secrets.
+    """
 
     text: str
     tables: tuple[str, ...]
     limit: int | None
+    secrets: SecretColumns = field(default_factory=_without_secrets, compare=False, repr=False)
 
 
-def check_statement(statement: str, dialect: Dialect, tables: Collection[str]) -> CheckedStatement:
-    """The statement without a last semicolon; raises StatementRefused with a hint for the model."""
+def check_statement(
+    statement: str, dialect: Dialect, tables: Collection[str], is_secret: Callable[[str], bool] = _nothing
+) -> CheckedStatement:
+    """The statement without a last semicolon; raises StatementRefused with a hint for the model.
+
+    `is_secret` tells by a column's name whether it holds secrets.
+    """
     if len(statement) > MAX_LENGTH:
         raise StatementRefused(f"The statement has {len(statement)} characters; at most {MAX_LENGTH} are allowed.")
     text = statement.strip(" \t\r\n")
@@ -72,7 +90,7 @@ def check_statement(statement: str, dialect: Dialect, tables: Collection[str]) -
         tokens = sqlglot.tokenize(text, dialect=dialect)
         _check_tokens(tokens)
         trees = sqlglot.parse(text, dialect=dialect)
-        return _checked(text, tokens, trees, dialect, tables)
+        return _checked(text, tokens, trees, dialect, tables, is_secret)
     except StatementRefused:
         raise
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError):
@@ -88,6 +106,7 @@ def _checked(
     trees: list[exp.Expr | None],
     dialect: Dialect,
     tables: Collection[str],
+    is_secret: Callable[[str], bool],
 ) -> CheckedStatement:
     if len(trees) != 1 or trees[0] is None:
         raise StatementRefused("Only one statement is allowed.")
@@ -102,19 +121,30 @@ def _checked(
         _check_node(node)
     _check_calls(tokens, names.common(root))
     check_cost(root, dialect)
-    return CheckedStatement(text, tuple(read), _limit_of(root))
+    secrets = SecretColumns(root, is_secret)
+    secrets.check()
+    return CheckedStatement(text, tuple(read), _limit_of(root), secrets)
 
 
 def _limit_of(root: exp.Expr) -> int | None:
-    limit = root.args.get("limit")
-    if not isinstance(limit, exp.Limit) or not isinstance(limit.expression, exp.Literal):
+    limit = _written_limit(root.args.get("limit"))
+    if limit is None:
         return None
     selected = root.args.get("expressions") or []
     if selected and "group" not in {key for key, value in root.args.items() if value}:
         single = all(isinstance(item.unalias(), exp.AggFunc) for item in selected)
         if single:
             return None
-    return int(limit.expression.name) if limit.expression.name.isdecimal() else None
+    return int(limit) if limit.isdecimal() else None
+
+
+def _written_limit(limit: exp.Expr | None) -> str | None:
+    """Of `LIMIT n` or `FETCH FIRST n ROWS ONLY`, which is one row where no number is written."""
+    if isinstance(limit, exp.Fetch):
+        count = limit.args.get("count") or exp.Literal.number(1)
+    else:
+        count = limit.expression if isinstance(limit, exp.Limit) else None
+    return count.name if isinstance(count, exp.Literal) else None
 
 
 # Before parsing: characters and comments
@@ -255,7 +285,7 @@ class _TableNames:
     def check(self, table: exp.Table) -> str | None:
         """The listed table that is read; None for a common table expression. Raises StatementRefused."""
         if not isinstance(table.this, exp.Identifier):
-            raise StatementRefused("Table functions are not allowed.")
+            raise StatementRefused("Table functions are not allowed. Read JSON with JSON_EXTRACT.")
         if table.args.get("db") or table.args.get("catalog"):
             raise StatementRefused("Write table names without a schema.")
         name = self._fold(table.name)

@@ -61,7 +61,7 @@ _KEYWORDS_BEFORE_BRACKET: Final = """
 _NODES: Final = """
     Select Union Intersect Except Subquery With CTE From Table TableAlias Join Where Group
     Rollup Having Order
-    Ordered Limit Offset Distinct Star Alias Aliases Column Identifier Literal Boolean Null
+    Ordered Limit Fetch LimitOptions Offset Distinct Star Alias Aliases Column Identifier Literal Boolean Null
     Paren Tuple Var
     Window WindowSpec Filter HexString BitString
     And Or Xor Not EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In Between Like Glob Escape
@@ -120,5 +120,8 @@ ARGUMENTS: Final[dict[str, frozenset[str]]] = {
     "CTE": frozenset(("this", "alias")),
     "TableAlias": frozenset(("this", "columns")),
     "Limit": frozenset(("expression", "offset")),
+    "Fetch": frozenset(("direction", "count", "limit_options")),
+    # WITH TIES and PERCENT give another number of rows than the one that is written.
+    "LimitOptions": frozenset(("rows",)),
     "Group": frozenset(("expressions", "rollup")),
 }

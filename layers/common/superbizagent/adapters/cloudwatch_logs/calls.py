@@ -13,6 +13,9 @@ _log = logging.getLogger(__name__)
 CONNECT_SECONDS: Final = 3.0
 READ_SECONDS: Final = 8.0
 
+_MAX_VALUE: Final = 8_000
+"""Characters kept of each of thousands of messages; what is shown of a longer one is read again."""
+
 T = TypeVar("T")
 
 Listing = tuple[Sequence[Mapping[str, Any]], bool]
@@ -223,7 +226,9 @@ def _translated(response: Mapping[str, Any]) -> EvidenceUnavailable:
 
 
 def _row(fields: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    return {str(field.get("field")): str(field["value"]) for field in fields if field.get("value") is not None}
+    return {
+        str(field.get("field")): str(field["value"])[:_MAX_VALUE] for field in fields if field.get("value") is not None
+    }
 
 
 def _count(value: Any) -> int | None:

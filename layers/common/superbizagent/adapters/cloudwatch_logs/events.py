@@ -1,20 +1,24 @@
 """Log events as Logs Insights returns them, and counts of them."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from superbizagent.adapters.cloudwatch_logs.levels import level_of_field
 from superbizagent.adapters.cloudwatch_logs.query import COUNT, LEVEL, SIZE, SLOT, Search
 from superbizagent.adapters.cloudwatch_logs.window import instant_of
+from superbizagent.adapters.log_projection import LogRecord, message_of, micros_of
 from superbizagent.domain.evidence import LogLevel
 
 MESSAGE_LIMIT: Final = 1_000
 """Characters to which AWS may cut a message in results, where it doesn't tell its size."""
 
+_CONTINUATION: Final = 400
+_LEADING_TIME: Final = re.compile(r"^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+")
 _TIME_IN_TEXT: Final = re.compile(r"\d:\d\d|\d{10}")
 
 
@@ -40,17 +44,60 @@ class Event:
         """The message as it is; with the event's own time in front where it shows none."""
         message = self.message.rstrip("\n")
         if self.cut:
-            size = f"{self.missing} characters" if self.missing else "the rest"
-            message += f" …[{size} cut by CloudWatch]"
+            message += f" …[{self.missing or 'more'} characters cut]…"
         if _TIME_IN_TEXT.search(message[:300]):
             return message
         return f"{self.at.strftime('%Y-%m-%dT%H:%M:%S')}.{self.at.microsecond // 1_000:03}Z {message}"
 
+    @property
+    def record(self) -> LogRecord:
+        """For the projection; what CloudWatch cut is no JSON any more, and shown as text."""
+        text = self.text
+        first, *others = text.split("\n")
+        fields = _fields(self.message)
+        message = (message_of(fields) if fields else None) or _LEADING_TIME.sub("", first, count=1)
+        return LogRecord(micros_of(self.at), self.level, message, text, others[:_CONTINUATION], fields)
 
-def events_of(rows: Iterable[Mapping[str, str]], search: Search) -> list[Event]:
-    """The events of a query's rows, those only that were asked for; a row without a time is left out."""
-    events = [event for row in rows if (event := _event(row, search))]
-    return [event for event in events if _accepted(event, search)]
+
+def _fields(message: str) -> dict[str, Any] | None:
+    if not message.startswith("{"):
+        return None
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The events of a query's rows that were asked for, by the rows' keys; `unlike`: others had not their texts."""
+
+    events: Mapping[str, Event]
+    unlike: int
+
+    def count(self, keys: Iterable[str]) -> int:
+        return sum(key in self.events for key in keys)
+
+
+def selected(rows: Iterable[Mapping[str, str]], search: Search) -> Selected:
+    """A row without a time is left out. Takes a moment for thousands of rows: not for the event loop."""
+    events: dict[str, Event] = {}
+    unlike = 0
+    for row in rows:
+        event = _event(row, search)
+        if event is None or (search.levels and event.level not in search.levels):
+            continue
+        if _alike(event, search):
+            events[key_of(row)] = event
+        else:
+            unlike += 1
+    return Selected(events, unlike)
+
+
+def key_of(row: Mapping[str, str]) -> str:
+    """What tells an event from all others."""
+    return row.get("@ptr") or repr(row)
 
 
 def _event(row: Mapping[str, str], search: Search) -> Event | None:
@@ -78,11 +125,9 @@ def _unknown(message: str) -> int | None:
     return None if len(message) >= MESSAGE_LIMIT else 0
 
 
-def _accepted(event: Event, search: Search) -> bool:
-    if not event.cut:
-        return search.accepts(event.message, event.level)
-    # What was cut off may hold any text: the query, which saw all of it, is believed; the level is at the front.
-    return not search.levels or event.level in search.levels
+def _alike(event: Event, search: Search) -> bool:
+    # What was cut off may hold any text: the query, which saw all of it, is believed.
+    return event.cut or not search.texts.asks or search.texts.accepts(event.message)
 
 
 def instant_in(value: str) -> datetime | None:

@@ -4,17 +4,20 @@ A literal is the one place where outside text enters a query. It stands in doubl
 it is escaped, and what can't be written so that every reader of the language must agree on where the
 literal ends is not written at all: backslashes (AWS doesn't document what they mean before other
 characters), control and invisible characters. Nor is what `tolower` might fold otherwise than we do.
-Such a text is asked for by its other parts, and compared as a whole here, over what comes back.
+Such a text is asked for by its other parts, and compared as a whole here, over what comes back. What comes
+back is compared in any case: AWS looks at what is hidden from a model, and a text that stands in a secret
+only is not found.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
 from superbizagent.adapters.cloudwatch_logs.levels import NUMBERS, WORDS, level_of_field, level_of_text, stems
+from superbizagent.adapters.log_projection import ALARM_STEMS, TextFilter, may_be_secret, unhidden
 from superbizagent.domain.evidence import LogLevel, QueryLogs
 from superbizagent.errors import InvalidToolArguments
 
@@ -26,6 +29,7 @@ SIZE: Final = "sbaSize"
 COUNT: Final = "sbaCount"
 SLOT: Final = "sbaSlot"
 
+_TROUBLE: Final[tuple[LogLevel, ...]] = ("WARN", "ERROR", "FATAL")
 _FOLDED: Final = "tolower(@message)"
 _TIME: Final = "toMillis(@timestamp)"
 _PLAIN_FIELD: Final = re.compile(r"[A-Za-z0-9_@]+")
@@ -33,21 +37,16 @@ _PLAIN_FIELD: Final = re.compile(r"[A-Za-z0-9_@]+")
 
 @dataclass(frozen=True)
 class Search:
-    """One search. `contains` and `excludes` are the texts, folded, that are left to compare here.
+    """One search. `texts` are compared here once more; `levels` empty: any.
 
-    `levels` empty: any.
+    `compares_texts`: the query finds more than what was asked for, because of some text.
     """
 
     filters: tuple[str, ...]
     level_field: str
     levels: frozenset[LogLevel]
-    contains: tuple[str, ...]
-    excludes: tuple[str, ...]
-
-    @property
-    def compares_texts(self) -> bool:
-        """Whether the query finds more than what was asked for, because of some text."""
-        return bool(self.contains or self.excludes)
+    texts: TextFilter
+    compares_texts: bool
 
     def records(self, order: str, limit: int) -> str:
         """The events themselves; raises InvalidToolArguments."""
@@ -56,29 +55,29 @@ class Search:
             fields += f", {self.level_field} as {LEVEL}"
         return _bounded([fields, *self.filters, f"sort @timestamp {order}", f"limit {limit}"])
 
+    @property
+    def finds_trouble_only(self) -> bool:
+        return bool(self.levels) and self.levels <= frozenset(_TROUBLE)
+
+    def trouble(self, limit: int) -> str:
+        """Those of the events that tell of trouble, by level or by wording, the first ones."""
+        severe = _level_condition(_TROUBLE, self.level_field)
+        alarming = " or ".join(f"{_FOLDED} like {literal(stem)}" for stem in ALARM_STEMS)
+        found = replace(self, filters=(*self.filters, f"filter {severe} or {alarming}"))
+        return found.records("asc", limit)
+
     def counts(self, width: str, limit: int) -> str:
         """Their number by time slot and spelling of the level."""
         by = f"bin({width}) as {SLOT}" + (f", {LEVEL}" if self.level_field else "")
         fields = [f"fields {self.level_field} as {LEVEL}"] if self.level_field else []
         return _bounded([*fields, *self.filters, f"stats count(*) as {COUNT} by {by}", f"limit {limit}"])
 
-    def accepts(self, text: str, level: LogLevel | None) -> bool:
-        """Whether an event that the query found is one that was asked for."""
-        if self.levels and level not in self.levels:
-            return False
-        if not self.compares_texts:
-            return True
-        folded = text.casefold()
-        return all(wanted in folded for wanted in self.contains) and not any(
-            unwanted in folded for unwanted in self.excludes
-        )
-
     def level(self, field: str | None, text: str) -> LogLevel | None:
         """The level by the field, where the event has it; else by its text."""
         return level_of_field(field) if field else level_of_text(text)
 
 
-def compose(query: QueryLogs, level_field: str, start: int, end: int) -> Search:
+def compose(query: QueryLogs, level_field: str, start: int, end: int, redact: Callable[[str], str]) -> Search:
     """The search for what is asked, in the window of milliseconds since 1970 from `start` to before `end`.
 
     The window is in the query too: StartQuery knows whole seconds only, and includes the last.
@@ -87,15 +86,17 @@ def compose(query: QueryLogs, level_field: str, start: int, end: int) -> Search:
     filters = [f"filter {_TIME} >= {start} and {_TIME} < {end}"]
     for text in query.contains:
         filters += [f"filter {_FOLDED} like {literal(part)}" for part in _parts(text)]
-    filters += [f"filter {_FOLDED} not like {literal(text.lower())}" for text in query.excludes if _whole(text)]
+    # AWS compares with what is hidden from a model: to exclude a guessed secret there would tell if it is right.
+    excludes = [text for text in query.excludes if _whole(text) and not may_be_secret(text, redact)]
+    filters += [f"filter {_FOLDED} not like {literal(text.lower())}" for text in excludes]
     if query.levels:
         filters.append(f"filter {_level_condition(query.levels, field)}")
     return Search(
         filters=tuple(filters),
         level_field=field,
         levels=frozenset(query.levels),
-        contains=tuple(text.casefold() for text in query.contains if not _whole(text)),
-        excludes=tuple(text.casefold() for text in query.excludes if not _whole(text)),
+        texts=TextFilter(query.contains, query.excludes, redact),
+        compares_texts=len(excludes) < len(query.excludes) or not all(map(_whole, query.contains)),
     )
 
 
@@ -117,12 +118,13 @@ def _carried(character: str) -> bool:
 
 
 def _whole(text: str) -> bool:
-    return all(_carried(character) for character in text)
+    return unhidden(text) == [text] and all(_carried(character) for character in text)
 
 
 def _parts(text: str) -> list[str]:
-    runs = ("".join(run).lower() for carried, run in groupby(text, _carried) if carried)
-    return [run for run in runs if run.strip()]
+    runs = (groupby(part, _carried) for part in unhidden(text))
+    parts = ("".join(run).lower() for groups in runs for carried, run in groups if carried)
+    return [part for part in parts if part.strip()]
 
 
 def _field(name: str) -> str:

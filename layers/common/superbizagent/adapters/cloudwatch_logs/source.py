@@ -2,8 +2,7 @@
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,25 +17,26 @@ from superbizagent.adapters.cloudwatch_logs.calls import (
     QueryRefused,
     Request,
 )
-from superbizagent.adapters.cloudwatch_logs.events import Counts, Event, counts_of, events_of
+from superbizagent.adapters.cloudwatch_logs.events import Counts, Event, Selected, counts_of, key_of, selected
 from superbizagent.adapters.cloudwatch_logs.insights import Insights, Pause, Results
 from superbizagent.adapters.cloudwatch_logs.query import Search, compose
-from superbizagent.adapters.cloudwatch_logs.report import Found, chosen, evidence_of, slot_of
-from superbizagent.adapters.cloudwatch_logs.window import Range, Window, iso, needs_range, range_of, resolve
+from superbizagent.adapters.cloudwatch_logs.report import Found, composed, totals_of
+from superbizagent.adapters.cloudwatch_logs.window import Range, Window, needs_range, range_of, resolve
+from superbizagent.adapters.log_projection import Composed, Room, Unread, iso
 from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Evidence, QueryLogs
 from superbizagent.errors import EvidenceError, EvidenceUnavailable, InvalidToolArguments, UnknownSource
 from superbizagent.ports import Clock
 
-READ: Final = 1_000
-"""Events that one query brings here at most."""
+MOST_ROWS: Final = 10_000
+"""Rows that one query brings here at most; AWS gives no more."""
+
+_LAST: Final = 1_000
 
 _COUNTED: Final = 5_000
 _HYDRATED: Final = 10
-_WHOLE_CHARACTERS: Final = 4_000
 _LISTING_SECONDS: Final = 4.0
 _LISTING_KEPT: Final = 60.0
-_MINUTE: Final = timedelta(minutes=1)
 
 T = TypeVar("T")
 
@@ -65,7 +65,9 @@ class CloudWatchLogs:
     """Implements the port LogSource over Logs Insights.
 
     `api` makes the client at first use. `timeout` is seconds a search, `lookback` how far back one may
-    reach: searches are paid for by the byte. `pause` and `jitter` are for tests.
+    reach: searches are paid for by the byte that each of their queries scans. A search is one query; three
+    more follow, at once, when `rows` are too few for all that matched: counts over all, those that tell of
+    trouble, and the last. `room` is what a model may see. `pause` and `jitter` are for tests.
     """
 
     def __init__(
@@ -75,6 +77,8 @@ class CloudWatchLogs:
         api: Callable[[], LogsApi],
         clock: Clock,
         group_arn: Callable[[str], str] | None = None,
+        room: Room | None = None,
+        rows: int = MOST_ROWS,
         timeout: float = 25.0,
         lookback: timedelta = timedelta(days=7),
         pause: Pause = asyncio.sleep,
@@ -84,6 +88,8 @@ class CloudWatchLogs:
         self._calls = Calls(api, group_arn)
         self._insights = Insights(self._calls, clock, pause, jitter)
         self._clock = clock
+        self._room = room or Room()
+        self._rows = rows
         self._timeout = timeout
         self._lookback = lookback
         self._ranges: dict[str, tuple[float, Range]] = {}
@@ -107,8 +113,8 @@ class CloudWatchLogs:
             raise InvalidToolArguments("start must be before end; end is the instant after the last.")
         deadline = self._clock.monotonic() + self._timeout
         window = await self._window(query, deadline)
-        search = compose(query, source.level_field, window.start_millis, window.end_millis)
-        run = _Run(self._insights, source, search, window, deadline)
+        search = compose(query, source.level_field, window.start_millis, window.end_millis, self._room.redact)
+        run = _Run(self._insights, source, search, window, self._rows, deadline)
         try:
             groups, first = await self._first(run, deadline)
             found = await self._found(run, groups, first)
@@ -125,11 +131,24 @@ class CloudWatchLogs:
                 "CloudWatch refused the window: it may lie before the log group was made, or be older than the "
                 "time that events are kept. Ask for a later window."
             ) from error
-        events = await self._shown(found, chosen(found, query.limit), deadline)
-        if cut := sum(event.cut for event in events.values()):
-            found = replace(found, notes=(*found.notes, f"{cut} long records are shown without their ends"))
-        shown = {place: _excerpt(event.text, query.contains) for place, event in events.items()}
-        return evidence_of(query, window, found, shown)
+        return await self._evidence(query, window, found, deadline)
+
+    async def _evidence(self, query: QueryLogs, window: Window, found: Found, deadline: float) -> Evidence:
+        """Of the events to be shown those that AWS cut are read again; then it is composed with their whole texts."""
+        first = await self._composed(query, window, found)
+        cut = [rank for rank in first.ranks if found.read[rank].cut]
+        if not cut:
+            return first.evidence
+        events = {rank: found.read[rank] for rank in cut[:_HYDRATED] if found.read[rank].pointer}
+        wholes = await asyncio.gather(*(self._whole(event, deadline) for event in events.values()))
+        found = found.with_whole(dict(zip(events, wholes, strict=True)))
+        second = await self._composed(query, window, found)
+        if still := sum(found.read[rank].cut for rank in second.ranks):
+            return _noted(second.evidence, f"{still} long records are shown without their ends")
+        return second.evidence
+
+    async def _composed(self, query: QueryLogs, window: Window, found: Found) -> Composed:
+        return await in_thread(lambda: composed(query, window, found, self._room), "cloudwatch-compose")
 
     async def _window(self, query: QueryLogs, deadline: float) -> Window:
         now = self._now()
@@ -142,7 +161,7 @@ class CloudWatchLogs:
         """The first events of the groups that exist."""
         every = run.source.log_groups
         try:
-            return _Groups(every), await run.records("asc", every)
+            return _Groups(every), await run.first(every)
         except NoSuchResource:
             # AWS refuses all groups for one that is missing, and names it only in prose.
             there = [group for group in every if await self._exists(group, deadline)]
@@ -150,7 +169,7 @@ class CloudWatchLogs:
                 raise
             missing = _names([group for group in every if group not in there])
             notes = (f"CloudWatch has no such log group, so it was not searched: {missing}",)
-            return _Groups(tuple(there), notes), await run.records("asc", tuple(there))
+            return _Groups(tuple(there), notes), await run.first(tuple(there))
 
     async def _exists(self, group: str, deadline: float) -> bool:
         try:
@@ -165,20 +184,14 @@ class CloudWatchLogs:
     async def _found(self, run: "_Run", groups: _Groups, first: Results) -> Found:
         search = run.search
         if first.matched <= len(first.rows):
-            found = _all(events_of(first.rows, search), first.scanned)
+            found = await in_thread(lambda: _all(selected(first.rows, search), first.scanned), "cloudwatch-select")
         else:
-            found = _some(search, first, *await run.rest(groups.names))
+            rest = await run.rest(groups.names)
+            found = await in_thread(lambda: _some(search, first, rest), "cloudwatch-select")
         notes = groups.notes + found.notes
         if search.compares_texts and (cut := sum(event.cut for event in found.read)):
             notes += (f"{cut} long records could be compared in part only and are counted as matches",)
         return replace(found, notes=notes, partial=len(notes) > len(found.notes))
-
-    async def _shown(self, found: Found, places: Sequence[int], deadline: float) -> dict[int, Event]:
-        """The chosen events; the first of those that AWS cut are read again as a whole."""
-        events = {place: found.read[place] for place in places}
-        cut = [place for place, event in events.items() if event.cut and event.pointer][:_HYDRATED]
-        wholes = await asyncio.gather(*(self._whole(events[place], deadline) for place in cut))
-        return events | dict(zip(cut, wholes, strict=True))
 
     async def _whole(self, event: Event, deadline: float) -> Event:
         """The event with its whole message; as it is, with its mark, where that can't be had."""
@@ -219,6 +232,21 @@ class CloudWatchLogs:
 
 
 @dataclass(frozen=True)
+class _Rest:
+    """What the further queries of a search brought; None for what failed: the first events are there anyway."""
+
+    counts: Counts | None
+    trouble: Results | None
+    last: Results | None
+
+    @property
+    def rows(self) -> Iterator[Mapping[str, str]]:
+        """In order of time."""
+        yield from self.trouble.rows if self.trouble else ()
+        yield from reversed(self.last.rows if self.last else ())
+
+
+@dataclass(frozen=True)
 class _Run:
     """The queries of one search."""
 
@@ -226,20 +254,32 @@ class _Run:
     source: CloudWatchSource
     search: Search
     window: Window
+    rows: int
     deadline: float
 
-    async def records(self, order: str, groups: tuple[str, ...]) -> Results:
-        return await self._run(self.search.records(order, READ), READ, groups)
+    async def first(self, groups: tuple[str, ...]) -> Results:
+        return await self._run(self.search.records("asc", self.rows), self.rows, groups)
 
-    async def rest(self, groups: tuple[str, ...]) -> tuple[Counts | None, Results | None]:
-        """Counts over all matches, and the last of them; None for what failed: the first ones are there anyway."""
-        counting = self._run(self.search.counts(self._width(), _COUNTED), _COUNTED, groups)
+    async def rest(self, groups: tuple[str, ...]) -> _Rest:
         async with asyncio.TaskGroup() as tasks:
-            counts = tasks.create_task(_or_none(counting))
-            last = tasks.create_task(_or_none(self.records("desc", groups)))
-        results = counts.result()
-        complete = results is not None and len(results.rows) < _COUNTED
-        return (counts_of(results.rows) if results and complete else None), last.result()
+            counts = tasks.create_task(_or_none(self._counts(groups)))
+            trouble = tasks.create_task(_or_none(self._trouble(groups)))
+            last = tasks.create_task(_or_none(self._last(groups)))
+        return _Rest(counts.result(), trouble.result(), last.result())
+
+    async def _counts(self, groups: tuple[str, ...]) -> Counts | None:
+        results = await self._run(self.search.counts(self._width(), _COUNTED), _COUNTED, groups)
+        return counts_of(results.rows) if len(results.rows) < _COUNTED else None
+
+    async def _trouble(self, groups: tuple[str, ...]) -> Results | None:
+        """None where the first query looked for nothing else."""
+        if self.search.finds_trouble_only:
+            return None
+        return await self._run(self.search.trouble(self.rows), self.rows, groups)
+
+    async def _last(self, groups: tuple[str, ...]) -> Results:
+        limit = min(_LAST, self.rows)
+        return await self._run(self.search.records("desc", limit), limit, groups)
 
     def _width(self) -> str:
         """The slots of the counts: so few that all fit into one answer, with every level."""
@@ -256,56 +296,62 @@ class _Run:
         return await self.insights.run(request, self.deadline)
 
 
-async def _or_none(work: Coroutine[Any, Any, T]) -> T | None:
+async def _or_none(work: Coroutine[Any, Any, T | None]) -> T | None:
     try:
         return await work
     except EvidenceError:
         return None
 
 
-def _all(read: Sequence[Event], scanned: int | None) -> Found:
+def _all(found: Selected, scanned: int | None) -> Found:
     """Every event that the query found was read: all counts can be made here."""
-    return Found(
-        read=read,
-        matched=len(read),
-        exact=True,
-        scanned=scanned,
-        levels=Counter(event.level for event in read),
-        slots=Counter(slot_of(event.at, _MINUTE) for event in read),
-        last=read[-1].at if read else None,
-        gap=len(read),
-    )
+    return Found(sorted(found.events.values(), key=lambda event: event.at), scanned)
 
 
-def _some(search: Search, first: Results, counts: Counts | None, last: Results | None) -> Found:
-    """More events matched than one query brings here: the first and last of them, and counts over all."""
-    rows = {row.get("@ptr") or repr(row): row for row in first.rows}
-    rows |= {row.get("@ptr") or repr(row): row for row in reversed(last.rows if last else ())}
-    read = events_of(rows.values(), search)
-    if len(rows) >= first.matched:
-        return _all(read, first.scanned)
-    notes = [f"{len(rows)} of {first.matched} events that the search found were read, the first and last ones"]
-    if counts is None:
-        notes.append("counts by level and time could not be made")
-    exact, matched = _number(search, first.matched, counts, len(read))
-    counted = counts if exact else None
+def _some(search: Search, first: Results, rest: _Rest) -> Found:
+    """More events matched than one query brings here: some of them in order of time, and counts over all."""
+    beginning = {key_of(row): row for row in first.rows}
+    rows = beginning | {key: row for row in rest.rows if (key := key_of(row)) not in beginning}
+    found = selected(rows.values(), search)
+    if len(rows) >= first.matched or _all_hidden(search, found):
+        return _all(found, first.scanned)
+    read = _all(found, first.scanned).read
+    ending = {key_of(row) for row in rest.last.rows} - beginning.keys() if rest.last else set()
+    begin, end = found.count(beginning), len(read) - found.count(ending)
+    inexact = search.compares_texts or found.unlike > 0
+    exact, matched = (False, len(read)) if inexact else _number(search, first.matched, rest.counts, len(read))
     return Found(
         read=read,
-        matched=matched,
-        exact=exact,
         scanned=first.scanned,
-        levels=counted.levels if counted and not counted.unlevelled else None,
-        slots=counted.slots if counted else None,
-        last=read[-1].at if read and last else None,
-        gap=len(events_of(first.rows, search)),
-        notes=tuple(notes),
+        totals=totals_of(matched, exact=exact, counts=rest.counts, last=read[-1] if read and rest.last else None),
+        unread=Unread(max(matched - len(read), 0) if exact else None, begin, end),
+        notes=tuple(_partly_read(len(rows), search, first, rest, hidden=found.unlike > 0)),
     )
+
+
+def _all_hidden(search: Search, found: Selected) -> bool:
+    """Whether AWS found the texts in secrets only. Told as nothing found: how much was not read would tell of them."""
+    return found.unlike > 0 and not found.events and not search.compares_texts
+
+
+def _partly_read(rows: int, search: Search, first: Results, rest: _Rest, *, hidden: bool) -> Iterator[str]:
+    parts = ["the first"]
+    if rest.trouble is not None:
+        whole = rest.trouble.matched <= len(rest.trouble.rows)
+        parts.append("those that tell of trouble" if whole else "the first of those that tell of trouble")
+    if rest.last is not None:
+        parts.append("the last")
+    # Events whose texts stand in secrets only are not to be counted out.
+    share = "some" if hidden else f"{rows} of {first.matched}"
+    yield f"{share} events that the search found were read: {', '.join(parts)}"
+    if rest.trouble is None and not search.finds_trouble_only:
+        yield "those that tell of trouble could not be looked for apart"
+    if rest.counts is None:
+        yield "counts by level and time could not be made"
 
 
 def _number(search: Search, found: int, counts: Counts | None, read: int) -> tuple[bool, int]:
     """Whether it is known how many events there are of those asked for, and how many at least."""
-    if search.compares_texts:
-        return False, read
     if not search.levels:
         return True, found
     # The words of a level may stand in a text that is of another one: only the field tells without reading.
@@ -318,20 +364,8 @@ def _names(groups: Sequence[str]) -> str:
     return ", ".join(groups)
 
 
-def _excerpt(text: str, contains: Sequence[str]) -> str:
-    """The head of a long text, its surroundings of each text looked for, and its tail; cuts are marked."""
-    if len(text) <= _WHOLE_CHARACTERS:
-        return text
-    piece = _WHOLE_CHARACTERS // (len(contains) + 3)
-    keep = [(0, 2 * piece), (len(text) - piece, len(text))]
-    folded = text.casefold()
-    places = [folded.find(wanted.casefold()) for wanted in contains]
-    keep += [(max(at - piece // 2, 0), min(at + piece // 2, len(text))) for at in places if at >= 0]
-    parts: list[str] = []
-    done = 0
-    for begin, end in sorted(keep):
-        if begin > done:
-            parts.append(f"…[{begin - done} characters left out]…")
-        parts.append(text[max(begin, done) : max(end, done)])
-        done = max(end, done)
-    return "".join(parts)
+def _noted(evidence: Evidence, note: str) -> Evidence:
+    coverage = evidence.coverage
+    return evidence.model_copy(
+        update={"coverage": coverage.model_copy(update={"notes": (*coverage.notes, note), "truncated": True})}
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from superbizagent.adapters.log_projection import iso
 from superbizagent.domain.evidence import QueryLogs
 from superbizagent.errors import InvalidToolArguments
 
@@ -126,9 +127,3 @@ def millis_of(instant: datetime) -> int:
 
 def instant_of(millis: int) -> datetime:
     return _EPOCH + millis * _MILLISECOND
-
-
-def iso(instant: datetime) -> str:
-    """ISO 8601 in UTC with Z and no more digits than needed."""
-    text = instant.astimezone(UTC).replace(tzinfo=None).isoformat()
-    return (text.rstrip("0") if "." in text else text) + "Z"

@@ -36,7 +36,7 @@ def evidence_of(
         matched=len(hits),
         shown=len(shown),
         truncated=len(shown) < len(hits),
-        # Only passages in the words of the query were looked for.
+        # Only passages that have something to do with the query were looked for.
         filtered=True,
         notes=(*_notes(hits), *notes),
     )

@@ -1,11 +1,11 @@
 """The knowledge index in the application's database, SQLite or MySQL."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from superbizagent.adapters.knowledge.evidence import evidence_of
 from superbizagent.adapters.knowledge.full_text import chunks_with_any, passages_with
@@ -69,6 +69,15 @@ def _candidates(connection: Connection, corpus: Corpus) -> Sequence[Candidate]:
     terms = selective_terms(corpus.frequencies)
     if not terms:
         return []
+    return _loaded(connection, knowledge_chunk.c.id.in_(chunks_with_any(connection, terms, MAX_CANDIDATES)))
+
+
+def passages_of(connection: Connection, documents: Collection[int]) -> Sequence[Candidate]:
+    """Every passage of these documents, whatever words it has."""
+    return _loaded(connection, knowledge_chunk.c.document_id.in_(documents)) if documents else []
+
+
+def _loaded(connection: Connection, which: ColumnElement[bool]) -> Sequence[Candidate]:
     chunk, document = knowledge_chunk, knowledge_document
     statement = (
         select(
@@ -83,7 +92,7 @@ def _candidates(connection: Connection, corpus: Corpus) -> Sequence[Candidate]:
             document.c.source,
         )
         .join(document, chunk.c.document_id == document.c.id)
-        .where(chunk.c.id.in_(chunks_with_any(connection, terms, MAX_CANDIDATES)))
+        .where(which)
     )
     return [_candidate(row) for row in connection.execute(statement)]
 

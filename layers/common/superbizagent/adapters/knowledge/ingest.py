@@ -1,6 +1,7 @@
 """Brings the index up to date with a folder of Markdown files."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,10 +20,6 @@ from superbizagent.adapters.knowledge.tables import (
     knowledge_document,
 )
 from superbizagent.adapters.knowledge.units import UnitsOfWork
-
-# Goes into every digest: with a new one, all files are indexed anew. Raise it with every change to
-# how passages, terms or embedded texts are made.
-_INDEX_VERSION = 3
 
 
 class ChangeKind(StrEnum):
@@ -46,7 +43,9 @@ class Change:
 @dataclass(frozen=True)
 class _Loaded:
     document: Document
+    chunks: Sequence[Mapping[str, object]]
     digest: str
+    """Of all that is stored: a file is indexed anew when its text changes, and when its terms are made otherwise."""
     notices: tuple[str, ...]
 
 
@@ -107,11 +106,12 @@ class KnowledgeIngest:
 
 def _load(file: SourceFile, collection: str, redact: Callable[[str], str]) -> _Loaded:
     text, notices = read_text(file.path)
-    digest = hashlib.sha256(f"{_INDEX_VERSION}\0{text}".encode("utf-8", "replace")).hexdigest()
     document = _redacted(parse_markdown(redact(text), file.source, collection), redact)
     if not document.passages and not notices:
         notices = ("is empty; there is nothing to find in it",)
-    return _Loaded(document, digest, notices)
+    chunks = _chunk_rows(document)
+    stored = json.dumps([document.title, chunks])
+    return _Loaded(document, chunks, hashlib.sha256(stored.encode()).hexdigest(), notices)
 
 
 def _redacted(document: Document, redact: Callable[[str], str]) -> Document:
@@ -138,19 +138,18 @@ def _replace(connection: Connection, source: str, collection: str, loaded: _Load
         "digest": loaded.digest,
     }
     [document_id] = connection.execute(insert(knowledge_document).values(values)).inserted_primary_key or [0]
-    rows = _chunk_rows(loaded.document, document_id)
-    if rows:
+    if loaded.chunks:
+        rows = [{"document_id": document_id, **chunk} for chunk in loaded.chunks]
         connection.execute(insert(knowledge_chunk), rows)
 
 
-def _chunk_rows(document: Document, document_id: int) -> Sequence[dict[str, object]]:
+def _chunk_rows(document: Document) -> Sequence[Mapping[str, object]]:
     rows = []
     for position, passage in enumerate(document.passages):
         terms = passage_terms(document, passage)
         fields = (terms.title, terms.headings, terms.text)
         rows.append(
             {
-                "document_id": document_id,
                 "position": position,
                 "passage_id": passage.passage_id,
                 "heading_path": list(passage.heading_path),

@@ -86,11 +86,16 @@ def ranked(
     terms: Sequence[str], candidates: Sequence[Candidate], corpus: Corpus, least_share: float = LEAST_SHARE
 ) -> Sequence[Hit]:
     """The passages that answer the query, best first; equal ones in the order of their documents."""
+    return [hit for hit in rated(terms, candidates, corpus, least_share) if hit.score > 0]
+
+
+def rated(terms: Sequence[str], candidates: Sequence[Candidate], corpus: Corpus, least_share: float) -> Sequence[Hit]:
+    """All of `candidates`, best first; those that have nothing to do with the query score 0."""
     documents: defaultdict[int, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: candidate.position):
         documents[candidate.document].append(candidate)
     hits = [hit for document in documents.values() for hit in _hits(terms, document, corpus, least_share)]
-    return sorted((hit for hit in hits if hit.score > 0), key=in_order)
+    return sorted(hits, key=in_order)
 
 
 def _hits(terms: Sequence[str], document: Sequence[Candidate], corpus: Corpus, least_share: float) -> Sequence[Hit]:

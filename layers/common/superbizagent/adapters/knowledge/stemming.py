@@ -44,6 +44,24 @@ SAME_WORD = {
     "dead": "die",
 }
 
+# kubectl's short names (`kubectl api-resources`) that are no English words, and what else goes by its letters only.
+SPELLED_OUT = {
+    "cj": "CronJob",
+    "cm": "ConfigMap",
+    "crd": "CustomResourceDefinition",
+    "csr": "CertificateSigningRequest",
+    "hpa": "HorizontalPodAutoscaler",
+    "ksm": "KubeStateMetrics",
+    "netpol": "NetworkPolicy",
+    "pdb": "PodDisruptionBudget",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "rs": "ReplicaSet",
+    "sa": "ServiceAccount",
+    "sts": "StatefulSet",
+    "svc": "Service",
+}
+
 
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:

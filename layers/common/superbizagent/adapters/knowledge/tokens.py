@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from superbizagent.adapters.knowledge.stemming import SAME_WORD, stem
+from superbizagent.adapters.knowledge.stemming import SAME_WORD, SPELLED_OUT, stem
 
 # MySQL ignores words over 84 characters; FTS5 has no such limit.
 LONGEST_TERM = 80
@@ -92,6 +92,11 @@ def compound_terms(text: str) -> list[str]:
     return list(found)
 
 
+def has_unspaced(text: str) -> bool:
+    """Whether any of it is in a script without spaces, such as Chinese."""
+    return any(_UNSPACED_START.match(run) for run in _runs(text))
+
+
 def _is_stop_word(run: str) -> bool:
     """Also don't, isn't, what's, we've."""
     word = run.casefold()
@@ -118,10 +123,9 @@ def _grams(run: str, *, singles: bool) -> list[str]:
 def _identifier_words(run: str) -> tuple[str, ...]:
     """The run as one word and, where it is made of several, each of them."""
     pieces = [piece for piece in _SEPARATORS.split(run) if piece]
-    parts = [part for piece in pieces for part in _parts(piece)]
     whole = _folded("".join(pieces))
-    words = [stem(_folded(part)) for part in parts]
-    if len(parts) < 2 or whole in SAME_WORD:
+    words = [stem(_folded(word)) for piece in pieces for part in _parts(piece) for word in _spelled_out(part)]
+    if len(words) < 2 or whole in SAME_WORD:
         return (stem(whole),)
     # CrashLoop is looked for in KubePodCrashLooping too.
     return (stem(whole), *words, *map("".join, pairwise(words)))
@@ -136,6 +140,13 @@ def _parts(piece: str) -> list[str]:
     if len(parts) == 2 and any(part.isdigit() for part in parts) and min(map(_letters, parts)) < 2:
         return [piece] if _letters(piece) < 2 else parts
     return parts
+
+
+def _spelled_out(part: str) -> list[str]:
+    """A PVC is found by persistent volume, and the other way round."""
+    short = _folded(part)
+    long = SPELLED_OUT.get(short) or SPELLED_OUT.get(short.removesuffix("s"))
+    return _PARTS.findall(long) if long else [part]
 
 
 def _letters(part: str) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from superbizagent.adapters.knowledge.embedding import Vector, embedded_text, from_bytes, to_bytes
 from superbizagent.adapters.knowledge.tables import knowledge_chunk, knowledge_document, knowledge_embedding
@@ -21,15 +21,32 @@ class Pending:
 def vectors_of(connection: Connection, model: str, digests: Collection[str]) -> Mapping[str, Vector]:
     """Those that are stored, by digest."""
     table = knowledge_embedding
-    statement = select(table.c.digest, table.c.vector).where(table.c.model == model, table.c.digest.in_(digests))
+    statement = select(table.c.digest, table.c.vector).where(_of(model), table.c.digest.in_(digests))
     return {row.digest: from_bytes(bytes(row.vector)) for row in connection.execute(statement)}
+
+
+def any_stored(connection: Connection, model: str) -> bool:
+    return connection.execute(select(knowledge_embedding.c.digest).where(_of(model)).limit(1)).first() is not None
+
+
+def lead_vectors(connection: Connection, model: str, limit: int) -> Mapping[int, Vector]:
+    """Of the first `limit` documents, by document: the vector of its first passage, which says what it is about."""
+    chunk, table = knowledge_chunk, knowledge_embedding
+    statement = (
+        select(chunk.c.document_id, table.c.vector)
+        .join(table, table.c.digest == chunk.c.embedding_digest)
+        .where(chunk.c.position == 0, _of(model))
+        .order_by(chunk.c.document_id)
+        .limit(limit)
+    )
+    return {row.document_id: from_bytes(bytes(row.vector)) for row in connection.execute(statement)}
 
 
 def pending(connection: Connection, model: str, after: int, limit: int) -> Sequence[Pending]:
     """Passages without an embedding of this model, each text once."""
     chunk, document, table = knowledge_chunk, knowledge_document, knowledge_embedding
     first = chunk.alias()
-    has_vector = select(table.c.digest).where(table.c.model == model, table.c.digest == chunk.c.embedding_digest)
+    has_vector = select(table.c.digest).where(_of(model), table.c.digest == chunk.c.embedding_digest)
     statement = (
         select(
             chunk.c.id,
@@ -54,7 +71,7 @@ def pending(connection: Connection, model: str, after: int, limit: int) -> Seque
 def store(connection: Connection, model: str, vectors: Mapping[str, Vector]) -> None:
     """Those that another ingest has stored meanwhile stay; a race for one is lost and the unit repeated."""
     table = knowledge_embedding
-    known = select(table.c.digest).where(table.c.model == model, table.c.digest.in_(vectors))
+    known = select(table.c.digest).where(_of(model), table.c.digest.in_(vectors))
     present = set(connection.execute(known).scalars())
     rows = [
         {"model": model, "digest": digest, "dimension": len(vector), "vector": to_bytes(vector)}
@@ -69,3 +86,7 @@ def remove_unused(connection: Connection) -> None:
     """Embeddings of passages that no document has any more, whichever model made them."""
     used = select(knowledge_chunk.c.embedding_digest).where(knowledge_chunk.c.embedding_digest.is_not(None))
     connection.execute(delete(knowledge_embedding).where(knowledge_embedding.c.digest.not_in(used)))
+
+
+def _of(model: str) -> ColumnElement[bool]:
+    return knowledge_embedding.c.model == model

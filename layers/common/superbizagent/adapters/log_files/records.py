@@ -9,6 +9,7 @@ from typing import Any, Final
 from superbizagent.adapters.log_files.levels import level_of_fields, level_of_message, level_of_text
 from superbizagent.adapters.log_files.reading import MAX_LINE
 from superbizagent.adapters.log_files.timestamps import Stamp, TimestampReader, epoch_micros
+from superbizagent.adapters.log_projection import message_of
 from superbizagent.domain.evidence import LogLevel
 
 MAX_CONTINUATION: Final = 400
@@ -36,19 +37,6 @@ _TIME_KEYS: Final = (
     "_time",
     "created",
     "epoch",
-)
-_MESSAGE_KEYS: Final = (
-    "message",
-    "msg",
-    "@m",
-    "@mt",
-    "MESSAGE",
-    "log",
-    "event",
-    "body",
-    "Body",
-    "text",
-    "error",
 )
 # Base64, the header lines of an old key, and the end.
 _BLOCK_LINE: Final = re.compile(r"\s*(?:[A-Za-z0-9+/=]*|[A-Z][A-Za-z-]+: .*|-----END .*)\s*$")
@@ -103,11 +91,7 @@ class Record:
             rest = self.first[self.begin :]
             skipped = _LEADING.match(rest)
             return rest[skipped.end() :] if skipped else rest
-        for key in _MESSAGE_KEYS:
-            value = self.fields.get(key)
-            if isinstance(value, str) and value.strip():
-                return value
-        return self.first
+        return message_of(self.fields) or self.first
 
 
 class RecordReader:

@@ -4,18 +4,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from superbizagent.adapters.log_files.findings import Findings
-from superbizagent.adapters.log_files.projection import Projection, Room, project, spans_days
 from superbizagent.adapters.log_files.reading import ReadProblems
 from superbizagent.adapters.log_files.spans import FileSpan, Listing
-from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of, micros_of
+from superbizagent.adapters.log_projection import (
+    MICROSECONDS,
+    Findings,
+    Room,
+    Searched,
+    compose,
+    hidden_notes,
+    instant_of,
+    iso,
+    micros_of,
+)
 from superbizagent.domain.evidence import Coverage, Evidence, QueryLogs, Unit
 
 _MAX_NOTES: Final = 12
-_CUT_LINE: Final = 200
-# A secret may be recognised only across the records that the room was measured for one by one.
-_SLACK: Final = 100
-_LEVEL_ORDER: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "none")
 
 
 @dataclass(frozen=True)
@@ -56,29 +60,20 @@ class Report:
         return any(problems.exhausted for _, problems in self.problems)
 
 
-def iso(micros: int) -> str:
-    """ISO 8601 in UTC with Z and no more digits than needed."""
-    text = instant_of(micros).replace(tzinfo=None).isoformat()
-    return (text.rstrip("0") if "." in text else text) + "Z"
-
-
 def evidence_of(report: Report, room: Room) -> Evidence:
-    """Composed to the room, so that nobody has to cut it."""
-    title = f"logs {report.query.source}"
-    head = list(_summary(report))
-    # The line of counts is the one that isn't known before the records are chosen.
-    taken = sum(map(room.bytes_of, (title, *head, _count_line(report, report.findings.limit), "records:")))
-    projection = project(report.findings, room, taken + _CUT_LINE + room.size // _SLACK)
-    return Evidence(
-        title=title,
-        summary=(*head[:1], _count_line(report, projection.shown), *head[1:], *_tail(report, projection)),
-        lines=projection.lines,
-        coverage=_coverage(report, projection),
+    searched = Searched(
+        title=f"logs {report.query.source}",
+        head=(_window_line(report), *_zone_lines(report)),
+        findings=report.findings,
+        coverage=_coverage(report, hidden_notes((*report.query.contains, *report.query.excludes), room.redact)),
     )
+    return compose(searched, room).evidence
 
 
-def _coverage(report: Report, projection: Projection) -> Coverage:
+def _coverage(report: Report, hidden: tuple[str, ...]) -> Coverage:
+    """What is shown is not known yet."""
     notes, partial = _notes(report)
+    notes = [*hidden, *notes]
     query = report.query
     if len(notes) > _MAX_NOTES:
         notes = [*notes[:_MAX_NOTES], f"and {len(notes) - _MAX_NOTES} more notes"]
@@ -88,8 +83,7 @@ def _coverage(report: Report, projection: Projection) -> Coverage:
         end=query.end or (instant_of(report.end) if report.end is not None else None),
         scanned=report.scanned,
         matched=report.findings.matched,
-        shown=projection.shown,
-        truncated=projection.shown < report.findings.matched or projection.shortened > 0,
+        shown=0,
         partial=partial,
         filtered=bool(query.levels or query.contains or query.excludes),
         notes=tuple(notes),
@@ -102,7 +96,7 @@ def _notes(report: Report) -> tuple[list[str], bool]:
     partial = report.listing.unread > 0 or bool(report.gone) or report.exhausted
     if report.exhausted:
         late = f"{report.late_after:g} seconds and " if report.late_after is not None else ""
-        reached = f" near {iso(report.reached)}" if report.reached is not None else ""
+        reached = f" near {iso(instant_of(report.reached))}" if report.reached is not None else ""
         notes.append(
             f"stopped after {late}{report.read_bytes} bytes of text{reached}; later lines were not searched: "
             "ask for a shorter window"
@@ -130,46 +124,13 @@ def _edges(report: Report) -> Iterator[str]:
     early = query.start is not None and micros_of(query.start) < first
     late = query.end is not None and micros_of(query.end) > last + MICROSECONDS
     if early or late:
-        yield f"the source's lines run from {iso(first)} to {iso(last)}"
+        yield f"the source's lines run from {iso(instant_of(first))} to {iso(instant_of(last))}"
 
 
-def _summary(report: Report) -> Iterator[str]:
-    """All but what depends on the records that are shown."""
-    findings = report.findings
-    start = iso(report.start) if report.start is not None else "unknown"
-    end = iso(report.end) if report.end is not None else "unknown"
-    yield f"window: {start} to {end} (UTC)"
-    yield from _zone_lines(report)
-    if not findings.matched:
-        return
-    yield "levels: " + ", ".join(
-        f"{level} {findings.levels[level]}" for level in _LEVEL_ORDER if findings.levels[level]
-    )
-    if findings.first is not None and findings.last is not None:
-        yield _bucket_line(findings)
-        yield f"first match: {iso(findings.first)}"
-        yield f"last match: {iso(findings.last)}"
-
-
-def _count_line(report: Report, shown: int) -> str:
-    return f"lines scanned: {report.scanned}; matched: {report.findings.matched}; shown: {shown}"
-
-
-def _tail(report: Report, projection: Projection) -> Iterator[str]:
-    if not report.findings.matched:
-        return
-    yield from projection.patterns
-    if cut := ", ".join(_cuts(report, projection)):
-        yield f"cut: {cut}"
-    yield "records:"
-
-
-def _cuts(report: Report, projection: Projection) -> Iterator[str]:
-    hidden = report.findings.matched - projection.shown
-    if hidden:
-        yield f"{hidden} matching records are not shown; rare, new and severe ones, the first and the last were kept"
-    if projection.shortened:
-        yield f"{projection.shortened} of the records shown are shortened where marked"
+def _window_line(report: Report) -> str:
+    start = iso(instant_of(report.start)) if report.start is not None else "unknown"
+    end = iso(instant_of(report.end)) if report.end is not None else "unknown"
+    return f"window: {start} to {end} (UTC)"
 
 
 def _zone_lines(report: Report) -> Iterator[str]:
@@ -186,10 +147,3 @@ def _offset_text(offset: int) -> str:
     sign = "-" if offset < 0 else "+"
     minutes = abs(offset) // 60
     return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
-
-
-def _bucket_line(findings: Findings) -> str:
-    name, buckets = findings.histogram.buckets()
-    time_style = "%Y-%m-%d %H:%M" if spans_days(findings) else "%H:%M"
-    style = "%Y-%m-%d" if name.endswith(" d") else time_style
-    return f"per {name}: " + ", ".join(f"{instant_of(begin):{style}} {count}" for begin, count in buckets)

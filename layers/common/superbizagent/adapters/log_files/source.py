@@ -9,8 +9,6 @@ from datetime import timezone, tzinfo
 from typing import Final, TypeVar
 from zoneinfo import ZoneInfo
 
-from superbizagent.adapters.log_files.findings import Findings
-from superbizagent.adapters.log_files.projection import Room
 from superbizagent.adapters.log_files.reading import (
     LogStream,
     ReadProblems,
@@ -19,7 +17,7 @@ from superbizagent.adapters.log_files.reading import (
     line_blocks,
 )
 from superbizagent.adapters.log_files.records import Record, RecordReader
-from superbizagent.adapters.log_files.report import Report, evidence_of, iso
+from superbizagent.adapters.log_files.report import Report, evidence_of
 from superbizagent.adapters.log_files.spans import (
     DISORDER,
     FileSpan,
@@ -29,7 +27,8 @@ from superbizagent.adapters.log_files.spans import (
     offset_near,
     parse_offset,
 )
-from superbizagent.adapters.log_files.timestamps import TimestampReader, micros_of
+from superbizagent.adapters.log_files.timestamps import TimestampReader
+from superbizagent.adapters.log_projection import Findings, LogRecord, Room, TextFilter, instant_of, iso, micros_of
 from superbizagent.adapters.worker_thread import in_thread
 from superbizagent.domain.evidence import Evidence, LogLevel, QueryLogs
 from superbizagent.errors import (
@@ -168,7 +167,7 @@ def _range(listing: Listing) -> str:
     if listing.first is None or listing.last is None:
         return "lines without times" if any(span.size for span in listing.spans) else "no lines"
     last = max(span.last if span.last is not None else span.modified for span in listing.spans if span.dated)
-    return f"{iso(listing.first)} to {iso(last)}"
+    return f"{iso(instant_of(listing.first))} to {iso(instant_of(last))}"
 
 
 class _Search:
@@ -184,8 +183,7 @@ class _Search:
         self._start = micros_of(query.start) if query.start else None
         self._end = micros_of(query.end) if query.end else None
         self._levels = frozenset(query.levels)
-        self._contains = tuple(text.casefold() for text in query.contains)
-        self._excludes = tuple(text.casefold() for text in query.excludes)
+        self._texts = TextFilter(query.contains, query.excludes, redact)
         self._findings = Findings(query.limit, query.contains, redact)
         self._scanned = 0
         self._continued = 0
@@ -201,7 +199,7 @@ class _Search:
         rows = lanes([span for span in self._listing.spans if not span.outside(self._start, self._end)])
         streams = [self._row(row, number, budget) for number, row in enumerate(rows)]
         for order, _, record, level in heapq.merge(*streams, key=lambda entry: entry[:2]):
-            self._findings.add(order, record, level)
+            self._findings.add(order, _log_record(record, level))
         self._findings.finish()
 
     def report(self, budget: ScanBudget, late_after: float | None) -> Report:
@@ -249,12 +247,7 @@ class _Search:
     def _matches(self, record: Record, level: LogLevel | None) -> bool:
         if self._levels and level not in self._levels:
             return False
-        if not self._contains and not self._excludes:
-            return True
-        text = record.text.casefold()
-        return all(wanted in text for wanted in self._contains) and not any(
-            unwanted in text for unwanted in self._excludes
-        )
+        return not self._texts.asks or self._texts.accepts(record.text)
 
     def _records(self, span: FileSpan, budget: ScanBudget) -> Iterator[Record]:
         try:
@@ -298,6 +291,11 @@ class _Search:
             self._offsets.add(stamp.offset)
         self._assumed = self._assumed or stamp.assumed
         self._reached = stamp.micros
+
+
+def _log_record(record: Record, level: LogLevel | None) -> LogRecord:
+    micros = record.stamp.micros if record.stamp else None
+    return LogRecord(micros, level, record.message, record.text, record.continuation, record.fields)
 
 
 async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:

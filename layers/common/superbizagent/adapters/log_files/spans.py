@@ -20,7 +20,8 @@ from superbizagent.adapters.log_files.reading import (
     shape_of,
 )
 from superbizagent.adapters.log_files.records import RecordReader
-from superbizagent.adapters.log_files.timestamps import MICROSECONDS, TimestampReader, instant_of, micros_of
+from superbizagent.adapters.log_files.timestamps import TimestampReader
+from superbizagent.adapters.log_projection import MICROSECONDS, instant_of, micros_of
 
 # Lines of concurrent writers stand out of order by moments; files are skipped and sought with this
 # much room on both sides.

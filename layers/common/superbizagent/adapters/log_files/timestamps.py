@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
 
-MICROSECONDS: Final = 1_000_000
+from superbizagent.adapters.log_projection import MICROSECONDS, instant_of, micros_of
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_ONE: Final = timedelta(microseconds=1)
 _MONTHS: Final = {
     name: number
     for number, name in enumerate(
@@ -141,19 +139,6 @@ class Stamp(NamedTuple):
     offset: int
     assumed: bool
     format: str
-
-
-def micros_of(instant: datetime) -> int:
-    """Microseconds since 1970 of an aware instant."""
-    return (instant - _EPOCH) // _ONE
-
-
-def instant_of(micros: int) -> datetime:
-    """The aware UTC instant; clamped to what datetime can hold."""
-    try:
-        return _EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC) if micros > 0 else datetime.min.replace(tzinfo=UTC)
 
 
 def epoch_micros(value: float) -> int | None:

@@ -39,7 +39,7 @@ _QUALIFIERS: Final = {
         r"|webhook|admin|root|database|cookie|secure|pre[_-]?shared|openai|azure|google|stripe|anthropic|sendgrid"
         r"|datadog|new[_-]?relic|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
     ),
-    "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[_-]?$"),
+    "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
     "pwd": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
     "pass": re.compile(
         r"(?:db|user|smtp|root|admin|mysql|postgres|pg|ftp|ssh|ldap|redis|mail|key|auth|login|my|sudo)[_.-]?$"
@@ -63,6 +63,7 @@ _XML: Final = r"(?:\s[^<>\n]{0,100})?>\s{0,4}(?=[^\s<])"
 _NAMED_VALUE: Final = (
     r"(?:[\s,;]|\\{1,7}[nrt]){0,40}(?:<|\\{0,7}[\"'])?(?:value|default|val)(?:\\{0,7}[\"'])?\s{0,4}(?:[:=>])\s{0,4}"
 )
+_LIST: Final = r"(?:\[\s{0,4}(?=\\{0,7}[\"'`]))?"
 _CELL: Final = r"\s{0,40}\|\s{0,40}|\s{0,4},\s{0,4}(?=\\{0,7}[\"'])|\t\s{0,8}"
 _VERBS: Final = ("为", "是", "改为", "改成", "重置为", "设为", "设置为", "变更为", "更新为")
 _PROSE: Final = (
@@ -73,7 +74,7 @@ _CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=[\"'])"
 _FIELD: Final = re.compile(
     rf"{PLACEHOLDER_TEXT}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
-    rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS})|(?P<colon>{_COLON})|(?P<xml>{_XML})|(?P<value>{_NAMED_VALUE})"
+    rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<xml>{_XML})|(?P<value>{_NAMED_VALUE})"
     rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL}))"
 )
 _SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call")
@@ -206,6 +207,18 @@ _LOGIN: Final = re.compile(
     r":(?P<secret>[^\s\"'\\]{1,256})"
 )
 _SHORT: Final = re.compile(
+    r"(?:\bopenssl\b[^\n|;]{0,200}?\s(?:-k\s{1,4}|-pass(?:in|out)?\s{1,4}pass:)|\bldap[a-z]{3,8}\b[^\n|;]{0,200}?\s-w\s"
+    r"|\bnet use\b[^\n|;]{0,200}?/user:\S{1,64}\s)\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
+)
+_FILE: Final = re.compile(
+    r"\bhtpasswd\s{1,4}(?:-[a-z]{1,6}\s{1,4}){1,3}\S{1,200}\s{1,4}\S{1,100}\s{1,4}(?P<secret>\S{1,256})"
+)
+# Numbers sent to telephones and their like.
+_CODES: Final = re.compile(
+    r"(?:验证码|校验码|动态码|(?<![a-z])(?:otp|pin(?: code)?|(?:verification|security|one-time) code))"
+    r"(?:\s|[:：=]|is|为|是){1,8}(?P<secret>[0-9]{4,8})(?![0-9a-z.:])"
+)
+_SHELL: Final = re.compile(
     r"\b(?:sshpass\s{1,4}-p|redis-cli\b[^\n|;]{0,100}?\s-a|(?:docker|podman|helm|az)\b[^\n|;]{0,60}?\slogin\b[^\n|;]{0,200}?\s-p)"
     r"\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\]{1,256})"
 )
@@ -215,11 +228,12 @@ _SQL: Final = re.compile(
 )
 
 _HINTS: Final = (
-    *("pass", "pwd", "key", "secret", "token", "cred", "signature", "authorization", "jwt", "sig", "hmac", "code"),
+    *("pass", "pwd", "key", "secret", "token", "cred", "authorization", "jwt", "sig", "hmac", "code"),
     *("otp", "cvv", "cvc", "sessid", "sessionid", "connect.sid", "laravel_session", "phrase", "mnemonic"),
     *("contrase", "kennwort", "senha", "пароль", "パスワード", "비밀번호"),
     *_CHINESE,
-    *(f"u{ord(word[0]):04x}" for word in _CHINESE),
+    # As JSON writes the Chinese ones for readers of ASCII.
+    "\\u",
 )
 
 DETECTORS: Final = (
@@ -227,7 +241,10 @@ DETECTORS: Final = (
     Detector(matching(_OPTION, is_secret, lowered=True), ("--", " -p", " -t", " -s")),
     Detector(matching(_COMMANDS, is_secret), ("mysql", "mariadb")),
     Detector(matching(_LOGIN, is_secret), ("curl", "wget", "http ")),
-    Detector(matching(_SHORT, is_secret, lowered=True), ("sshpass", "redis-cli", "login", "pass:")),
+    Detector(matching(_SHELL, is_secret, lowered=True), ("sshpass", "redis-cli", "login")),
+    Detector(matching(_SHORT, is_secret, lowered=True), ("openssl", "ldap", "net use")),
+    Detector(matching(_FILE, is_secret, lowered=True), ("htpasswd",)),
+    Detector(matching(_CODES, lowered=True), ("码", "otp", "pin", " code")),
     Detector(matching(_NETRC, is_secret, lowered=True), ("login",)),
     Detector(matching(_SQL, is_secret, lowered=True), ("identified",)),
 )

@@ -6,17 +6,19 @@ import secrets
 from collections.abc import Iterator
 from typing import Final
 
-from superbizagent.adapters.redaction import addresses, fields, headers, private_keys, shapes
+from superbizagent.adapters.redaction import addresses, encoded, fields, headers, private_keys, shapes, tables
 from superbizagent.adapters.redaction.invisible import without_invisible
 from superbizagent.adapters.redaction.spans import PLACEHOLDER, Detector, Subject
 
 # Those that know a secret by its own form come first: its kind must not depend on where it stands.
 _DETECTORS: Final = (
     private_keys.DETECTOR,
+    *encoded.DETECTORS,
     *shapes.DETECTORS,
     *addresses.DETECTORS,
     *headers.DETECTORS,
     *fields.DETECTORS,
+    tables.DETECTOR,
 )
 _PASSES: Final = 4
 

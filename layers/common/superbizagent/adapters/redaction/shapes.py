@@ -71,7 +71,7 @@ _SERVICE_KEYS: Final = (
     r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}|(?:sdk|mob|api)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f-]{17}",
     r"pat-(?:na|eu|ap)[0-9]-[0-9a-f-]{36}|CFPAT-[A-Za-z0-9_-]{40,50}|pnu_[A-Za-z0-9]{30,40}|tfp_[A-Za-z0-9_.=-]{40,80}",
     r"shippo_(?:live|test)_[a-f0-9]{40}|duffel_(?:live|test)_[A-Za-z0-9_=-]{40,50}|EZ[AT]K[a-f0-9A-Z]{30,60}",
-    r"FLWSECK(?:_TEST)?-[A-Za-z0-9-]{20,60}|CLOJARS_[a-z0-9]{60}|sl\.[A-Za-z0-9_-]{100,}|EAA[A-Za-z0-9]{80,}",
+    r"FLWSECK(?:_TEST)?-[A-Za-z0-9-]{20,60}|CLOJARS_[a-z0-9]{60}|sl\.[A-Za-z0-9_-]{100,}|EAA[A-Za-z0-9]{30,}|tskey-[a-z]{2,10}-[A-Za-z0-9]{8,30}-[A-Za-z0-9]{16,60}",
     r"y0_[A-Za-z0-9_-]{40,80}|AQVN[A-Za-z0-9_-]{35,38}",
     r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36}",
     r"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",

@@ -42,7 +42,7 @@ class Detector:
     hints: tuple[str, ...] = ()
 
     def concerns(self, subject: Subject) -> bool:
-        return not self.hints or any(hint in subject.lowered for hint in self.hints)
+        return not self.hints or any(map(subject.lowered.__contains__, self.hints))
 
 
 def matching(

@@ -6,8 +6,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from superbizagent.adapters.mysql_login import Login
 from superbizagent.adapters.store.engine import (
     BEGIN_IMMEDIATE,
+    PACKET_TOO_LARGE,
     Timeouts,
     build_engine,
     normalised,
@@ -24,18 +25,18 @@ from superbizagent.errors import ConfigurationError, StoreError, SuperBizAgentEr
 T = TypeVar("T")
 Unit = Callable[[Connection], T]
 
-ATTEMPTS = 4
 FIRST_PAUSE = 0.05
-PATIENCE = 15.0
-"""Seconds after which a failed unit isn't repeated any more: a server in the dark costs a time limit each time."""
+LONGEST_PAUSE = 1.0
+"""Seconds between two tries of a unit; each pause is twice the one before."""
 
 _TRANSIENT_MYSQL = frozenset(
     {
         1040,  # too many connections
+        1203,  # too many connections of this user
+        2002,  # no answer to connecting, by a socket file
+        2003,  # the same, by TCP: the server is being started again
         1205,  # lock wait timeout; rolls back the statement only, so the unit has to be rolled back by us
         1213,  # deadlock
-        2006,  # server has gone away
-        2013,  # lost connection during query
         1062,  # duplicate key: another unit stored it first, and from its start this one will find it
     }
 )
@@ -46,7 +47,7 @@ _DUPLICATE_SQLITE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_
 class Database:
     """A database by its URL (mysql, mariadb or sqlite); connects on first use. Safe in threads and tasks.
 
-    At most `pool_size + max_overflow` units run at once; further ones wait. `ca_file` makes TLS with
+    At most `pool_size` units run at once, each on its connection; further ones wait. `ca_file` makes TLS with
     a checked certificate mandatory; `login`, asked for each new connection to MySQL, needs it.
     """
 
@@ -57,7 +58,6 @@ class Database:
         ca_file: str | None = None,
         login: Login | None = None,
         pool_size: int = 4,
-        max_overflow: int = 4,
         timeouts: Timeouts | None = None,
     ) -> None:
         if login is not None and ca_file is None:
@@ -66,11 +66,11 @@ class Database:
         self._ca_file = ca_file
         self._login = login
         self._pool_size = pool_size
-        self._max_overflow = max_overflow
         self._timeouts = timeouts or Timeouts()
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._under_way: set[Future[Any]] = set()
         self._closed = False
 
     @property
@@ -82,7 +82,6 @@ class Database:
                 self._engine = build_engine(
                     self._url,
                     pool_size=self._pool_size,
-                    max_overflow=self._max_overflow,
                     timeouts=self._timeouts,
                     ca_file=self._ca_file,
                     login=self._login,
@@ -104,18 +103,11 @@ class Database:
 
     def run(self, unit: Unit[T], *, writes: bool) -> T:
         """The same in the calling thread."""
-        give_up = time.monotonic() + PATIENCE
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return self._attempt(unit, writes)
-            except SuperBizAgentError:
-                raise
-            except (SQLAlchemyError, ValueError) as error:
-                if attempt == ATTEMPTS or not _transient(error) or time.monotonic() > give_up:
-                    raise StoreError(description(error)) from error
-            # Two units that collided must not do so again in step.
-            time.sleep(FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
-        raise AssertionError
+        return self._repeated(unit, writes, threading.Event())
+
+    def quiet(self, within: float) -> bool:
+        """Whether no unit is under way, after waiting up to `within` seconds for those that nobody waits for."""
+        return not wait(self._under_way.copy(), timeout=within).not_done
 
     def close(self) -> None:
         """Waits for units under way, which time limits bound, and closes all connections."""
@@ -131,13 +123,34 @@ class Database:
     async def _in_thread(self, unit: Unit[T], *, writes: bool) -> T:
         # When the wait is cancelled the thread goes on alone to its commit or rollback: only then does
         # the connection go back to the pool, so nobody else can read the answer meant for this unit.
-        loop = asyncio.get_running_loop()
         threads = self._executor()
+        abandoned = threading.Event()
         try:
-            waiting = loop.run_in_executor(threads, lambda: self.run(unit, writes=writes))
+            under_way = threads.submit(self._repeated, unit, writes, abandoned)
         except RuntimeError as error:
             raise StoreError("the database was closed a moment ago") from error
-        return await waiting
+        self._under_way.add(under_way)
+        under_way.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.wrap_future(under_way)
+        finally:
+            abandoned.set()
+
+    def _repeated(self, unit: Unit[T], writes: bool, abandoned: threading.Event) -> T:
+        """The unit's result, tried until it is had, its patience is over, or nobody waits for it any more."""
+        give_up = time.monotonic() + self._timeouts.patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return self._attempt(unit, writes)
+            except SuperBizAgentError:
+                raise
+            except (SQLAlchemyError, ValueError) as error:
+                # Two units that collided must not do so again in step.
+                jittered = pause * random.uniform(0.5, 1.5)  # noqa: S311
+                if not _transient(error) or time.monotonic() + jittered > give_up or abandoned.wait(jittered):
+                    raise StoreError(description(error)) from error
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self, unit: Unit[T], writes: bool) -> T:
         with self._connect() as connection:
@@ -160,7 +173,7 @@ class Database:
         with self._lock:
             self._refuse_closed()
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._pool_size + self._max_overflow, "store")
+                self._threads = ThreadPoolExecutor(self._pool_size, "store")
             return self._threads
 
     def _refuse_closed(self) -> None:
@@ -176,7 +189,8 @@ def _transient(error: Exception) -> bool:
         code = getattr(error.orig, "sqlite_errorcode", 0)
         # The low byte is the primary code; BUSY_SNAPSHOT and its like are kinds of BUSY.
         return code & 0xFF in _TRANSIENT_SQLITE or code in _DUPLICATE_SQLITE
-    return error.connection_invalidated or _mysql_code(error) in _TRANSIENT_MYSQL
+    code = _mysql_code(error)
+    return code != PACKET_TOO_LARGE and (error.connection_invalidated or code in _TRANSIENT_MYSQL)
 
 
 def _mysql_code(error: DBAPIError) -> int | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
 from superbizagent.adapters.mysql_login import Login, sign_in
@@ -21,6 +21,19 @@ _SQL_MODE = (
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
 
+PACKET_TOO_LARGE = 1153
+"""The server hangs up on a statement longer than its max_allowed_packet, as often as it is sent."""
+
+_CONNECTION_USELESS = frozenset(
+    {
+        PACKET_TOO_LARGE,
+        1053,  # the server is shutting down
+        1290,  # it has become read-only: after a failover, the server that took over is elsewhere
+        1792,  # the same, where its sessions are read-only by default
+        1836,  # the same, in MySQL's words
+    }
+)
+
 
 @dataclass(frozen=True)
 class Timeouts:
@@ -28,6 +41,8 @@ class Timeouts:
 
     `recycle` is below the shortest idle limit between here and a database (350 s in AWS's network),
     because a connection that was frozen along with its process may have been dropped without a word.
+    `patience` is how long a unit of work is repeated that fails for a passing reason; the last try may
+    begin at its very end.
     """
 
     connect: int = 5
@@ -35,6 +50,7 @@ class Timeouts:
     write: int = 10
     lock: int = 4
     recycle: int = 280
+    patience: float = 10.0
 
 
 def normalised(url: str) -> URL:
@@ -58,7 +74,6 @@ def build_engine(
     url: URL,
     *,
     pool_size: int,
-    max_overflow: int,
     timeouts: Timeouts,
     ca_file: str | None,
     login: Login | None,
@@ -69,7 +84,7 @@ def build_engine(
         url,
         connect_args=_mysql_arguments(timeouts, ca_file) if mysql else _sqlite_arguments(timeouts),
         pool_size=pool_size,
-        max_overflow=max_overflow,
+        max_overflow=0,
         pool_timeout=timeouts.connect,
         pool_recycle=timeouts.recycle,
         pool_pre_ping=True,
@@ -81,7 +96,9 @@ def build_engine(
     )
     if not mysql:
         _prepare_sqlite(engine, timeouts)
-    elif login is not None:
+        return engine
+    _drop_useless_connections(engine)
+    if login is not None:
         sign_in(engine, login)
     return engine
 
@@ -121,6 +138,15 @@ def _prepare_sqlite(engine: Engine, timeouts: Timeouts) -> None:
     def begin(connection: Connection) -> None:
         immediate = connection.get_execution_options().get(BEGIN_IMMEDIATE)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _drop_useless_connections(engine: Engine) -> None:
+    """The pool's other connections too: each was made to the server that the name stood for then."""
+
+    @event.listens_for(engine, "handle_error")
+    def drop(context: ExceptionContext) -> None:
+        if _CONNECTION_USELESS.intersection(context.original_exception.args[:1]):
+            context.is_disconnect = True
 
 
 def _dump_json(value: object) -> str:

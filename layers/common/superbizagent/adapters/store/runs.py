@@ -69,18 +69,41 @@ class SqlRunStore:
         return await self._database.read(unit)
 
     async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
+        return await self._database.write(_Sweep(overdue_since, now))
+
+
+class _Sweep:
+    """The unit of work behind `abandon_overdue`."""
+
+    def __init__(self, overdue_since: datetime, now: datetime) -> None:
+        self._overdue_since = overdue_since
+        self._now = now
+        self._tried: tuple[str, ...] = ()
+
+    def __call__(self, connection: Connection) -> Sequence[str]:
+        before = self._ended_before(connection)
         # A run that another transaction holds is being ended right now, so it needs no sweeping. Its
         # lock is not waited for: sessions are left alone here, and so no lock order is broken.
-        def unit(connection: Connection) -> Sequence[str]:
-            overdue = connection.execute(
-                select(_run.run_id, _run.created_at)
-                .where(_overdue(overdue_since))
-                .order_by(_run.id)
-                .with_for_update(skip_locked=True)
-            ).all()
-            return [row.run_id for row in overdue if _abandon(connection, row, now)]
+        overdue = connection.execute(
+            select(_run.run_id, _run.created_at)
+            .where(_overdue(self._overdue_since))
+            .order_by(_run.id)
+            .with_for_update(skip_locked=True)
+        ).all()
+        ended = [row.run_id for row in overdue if _abandon(connection, row, self._now)]
+        self._tried = (*before, *ended)
+        return self._tried
 
-        return await self._database.write(unit)
+    def _ended_before(self, connection: Connection) -> Sequence[str]:
+        """What the try before ended: it was committed, but its acknowledgement was lost."""
+        if not self._tried:
+            return ()
+        ended = (
+            _run.run_id.in_(self._tried),
+            _run.failure_code == RunAbandoned.code,
+            _run.finished_at == self._now,
+        )
+        return connection.scalars(select(_run.run_id).where(*ended).order_by(_run.id)).all()
 
 
 class _Start:

@@ -11,6 +11,8 @@ from typing import Any
 import from_layer
 from record import record
 
+IMPORTED_BY = os.getpid()
+
 
 def wait_for(name: str) -> None:
     """Until the test makes a file of that name."""
@@ -44,6 +46,8 @@ def handler(event: dict[str, Any], context: Any) -> Any:
             print("line one\nline two é")
         case "environment":
             answer["environment"] = dict(os.environ)
+        case "imported":
+            answer["imported_by"] = IMPORTED_BY
         case "child":
             answer["child"] = subprocess.Popen(["sleep", "1000"]).pid
         case "surrogate":

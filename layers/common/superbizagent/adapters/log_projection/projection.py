@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from superbizagent.adapters.log_files.findings import Findings, Shown, clock_text, excerpt, shortened
-from superbizagent.adapters.log_files.shapes import Shape, masked
-from superbizagent.adapters.log_files.timestamps import instant_of
+from superbizagent.adapters.log_projection.findings import Findings, Shown, Unread, clock_text, excerpt, shortened
+from superbizagent.adapters.log_projection.instants import instant_of
+from superbizagent.adapters.log_projection.shapes import Shape, masked
 
 _PATTERN_SHARE: Final = 0.35
 _MAX_PATTERNS: Final = 24
@@ -38,15 +38,18 @@ class Room:
 
 @dataclass(frozen=True)
 class Projection:
-    """What is shown. `lines` hold the records and where others are left out; `shortened` of them are excerpts."""
+    """What is shown. `lines` hold the records and where others are left out; `shortened` of them are excerpts.
+
+    `ranks` are the places of the records shown among those read.
+    """
 
     patterns: tuple[str, ...]
     lines: tuple[str, ...]
-    shown: int
+    ranks: tuple[int, ...]
     shortened: int
 
 
-def project(findings: Findings, room: Room, taken: int) -> Projection:
+def project(findings: Findings, unread: Unread | None, room: Room, taken: int) -> Projection:
     """`taken` bytes of the room are for the rest of the summary."""
     left = max(room.size - taken, 0)
     shapes = findings.shapes()
@@ -55,7 +58,8 @@ def project(findings: Findings, room: Room, taken: int) -> Projection:
     chosen = _Chosen(findings, room, left)
     chosen.choose(shapes)
     records = dict(sorted(chosen.records.items()))
-    return Projection(patterns, tuple(_with_gaps(records, findings.matched)), len(records), chosen.shortened)
+    lines = tuple(_with_gaps(records, findings.matched, unread))
+    return Projection(patterns, lines, tuple(records), chosen.shortened)
 
 
 class _Chosen:
@@ -141,19 +145,29 @@ def _gap_size(matched: int) -> int:
     return len(_gap(matched).encode()) + 1
 
 
-def _gap(count: int) -> str:
-    return f"… {count} records not shown …"
+def _gap(count: int, more: str = "") -> str:
+    return f"… {count}{more} records not shown …"
 
 
-def _with_gaps(records: dict[int, str], matched: int) -> Iterator[str]:
+def _with_gaps(records: dict[int, str], read: int, unread: Unread | None) -> Iterator[str]:
     expected = 0
     for rank, text in records.items():
-        if rank > expected:
-            yield _gap(rank - expected)
+        yield from _between(expected, rank, unread)
         yield text
         expected = rank + 1
-    if matched > expected:
-        yield _gap(matched - expected)
+    yield from _between(expected, read, unread)
+
+
+def _between(begin: int, end: int, unread: Unread | None) -> Iterator[str]:
+    """The mark for the records read of ranks `begin` to before `end`, and for what was not read among them."""
+    hidden = end - begin
+    if unread is None or end < unread.begin or unread.end < begin:
+        if hidden:
+            yield _gap(hidden)
+    elif unread.count is not None and begin <= unread.begin and unread.end <= end:
+        yield _gap(hidden + unread.count)
+    else:
+        yield _gap(hidden, " or more")
 
 
 def _alternately(head: Sequence[Shown], tail: Sequence[Shown]) -> Iterator[Shown]:

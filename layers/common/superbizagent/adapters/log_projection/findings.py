@@ -2,12 +2,19 @@
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from superbizagent.adapters.log_files.records import Record
-from superbizagent.adapters.log_files.shapes import MAX_MESSAGE, ContinuationLines, FieldValues, Miner, Shape, masked
-from superbizagent.adapters.log_files.timestamps import MICROSECONDS, instant_of
+from superbizagent.adapters.log_projection.instants import MICROSECONDS, instant_of
+from superbizagent.adapters.log_projection.shapes import (
+    MAX_MESSAGE,
+    ContinuationLines,
+    FieldValues,
+    Miner,
+    Shape,
+    masked,
+)
 from superbizagent.domain.evidence import LogLevel
 
 _MAX_EXCERPT: Final = 8 * 1024
@@ -33,16 +40,31 @@ _WIDTHS: Final = (
 )
 
 
-class Found(NamedTuple):
-    """One matching record. `micros` is None for one without a time; `order` is where it stands."""
+class LogRecord(NamedTuple):
+    """One matching record of any source. `micros` is None for one without a time.
 
-    order: int
+    `text` is the whole of it, `message` its first line without time and level where they stand apart,
+    `continuation` its further lines, `fields` those of a JSON record.
+    """
+
     micros: int | None
     level: LogLevel | None
     message: str
     text: str
-    continuation: list[str] | None
-    fields: dict[str, Any] | None
+    continuation: Sequence[str] | None = None
+    fields: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Matching records that were not read, `count` of them, None where nobody knows.
+
+    They lie behind the first `begin` of those read and before the one of rank `end`.
+    """
+
+    count: int | None
+    begin: int
+    end: int
 
 
 Shown = tuple[int, str]
@@ -56,8 +78,8 @@ class Histogram:
         self._step = 0
         self._counts: Counter[int] = Counter()
 
-    def add(self, micros: int) -> None:
-        self._counts[micros // _WIDTHS[self._step][0]] += 1
+    def add(self, micros: int, count: int = 1) -> None:
+        self._counts[micros // _WIDTHS[self._step][0]] += count
         if len(self._counts) > _KEPT_BUCKETS and self._step < len(_WIDTHS) - 1:
             self._counts = self._at(self._step + 1)
             self._step += 1
@@ -83,6 +105,20 @@ class Histogram:
         return counts
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Counts over all matching records, whether they were read or not. None: nobody knows.
+
+    `matched` is how many there are at least when it is not `exact`. Instants are microseconds since 1970.
+    """
+
+    matched: int
+    exact: bool = True
+    levels: Mapping[str, int] | None = None
+    histogram: Histogram | None = None
+    last: int | None = None
+
+
 class Findings:
     """Takes matching records nearly in time order; keeps what the report needs of them."""
 
@@ -100,7 +136,7 @@ class Findings:
         self._redact = redact
         self._redacted: tuple[int, str] = (-1, "")
         self._redacted_size = 0
-        self._waiting: list[tuple[int, int, Found]] = []
+        self._waiting: list[tuple[int, int, LogRecord]] = []
         self._waiting_size = 0
         self._arrived = 0
         self._miners: dict[LogLevel | None, Miner] = {}
@@ -112,13 +148,11 @@ class Findings:
         """Lines of wordings that came when no more could be kept."""
         return sum(miner.ungrouped for miner in self._miners.values())
 
-    def add(self, order: int, record: Record, level: LogLevel | None) -> None:
-        micros = record.stamp.micros if record.stamp else None
-        message = record.message[:MAX_MESSAGE]
-        found = Found(order, micros, level, message, record.text, record.continuation, record.fields)
+    def add(self, order: int, record: LogRecord) -> None:
+        """`order` is where the record stands among all; it grows but for what is out of order by a few hundred."""
         self._arrived += 1
-        self._waiting_size += len(found.text)
-        heapq.heappush(self._waiting, (order, self._arrived, found))
+        self._waiting_size += len(record.text)
+        heapq.heappush(self._waiting, (order, self._arrived, record))
         if len(self._waiting) > _REORDERED or self._waiting_size > _MAX_WAITING:
             self._settle()
 
@@ -126,6 +160,10 @@ class Findings:
         """Once, after the last record."""
         while self._waiting:
             self._settle()
+
+    def totals(self) -> Totals:
+        """Of a search that read all that matched."""
+        return Totals(self.matched, True, self.levels, self.histogram if self.first is not None else None, self.last)
 
     def shapes(self) -> list[Shape]:
         """Once, after `finish`; each line that could be grouped is of exactly one."""
@@ -136,67 +174,67 @@ class Findings:
         return [*self._continuations.shapes(), *self._values.shapes()]
 
     def _settle(self) -> None:
-        found = heapq.heappop(self._waiting)[2]
-        self._waiting_size -= len(found.text)
+        record = heapq.heappop(self._waiting)[2]
+        self._waiting_size -= len(record.text)
         rank = self.matched
         self.matched += 1
-        self.levels[found.level or "none"] += 1
-        micros = found.micros
+        self.levels[record.level or "none"] += 1
+        micros = record.micros
         if micros is not None:
             self.histogram.add(micros)
             self.first = micros if self.first is None else min(self.first, micros)
             self.last = micros if self.last is None else max(self.last, micros)
-        self._keep_ends(found, rank)
-        self._shape(found, rank)
-        if found.continuation:
-            self._continued(found, rank)
-        if found.fields:
-            for shape in self._values.add(found.fields, rank):
-                shape.example = self._example(found, rank, shape.template)
+        self._keep_ends(record, rank)
+        self._shape(record, rank)
+        if record.continuation:
+            self._continued(record, rank)
+        if record.fields:
+            for shape in self._values.add(record.fields, rank):
+                shape.example = self._example(record, rank, shape.template)
 
-    def _keep_ends(self, found: Found, rank: int) -> None:
+    def _keep_ends(self, record: LogRecord, rank: int) -> None:
         if len(self.head) < self.limit:
-            self.head.append((rank, self._excerpt(found, rank, _MAX_EXCERPT)))
+            self.head.append((rank, self._excerpt(record, rank, _MAX_EXCERPT)))
         if len(self.tail) == self.limit:
             self._tail_size -= len(self.tail.popleft()[1])
         # Cutting each record in passing would be slow; only those that are the last in the end are cut.
-        self.tail.append((rank, found.text))
-        self._tail_size += len(found.text)
+        self.tail.append((rank, record.text))
+        self._tail_size += len(record.text)
         while self._tail_size > _MAX_TAIL and len(self.tail) > 1:
             self._tail_size -= len(self.tail.popleft()[1])
 
-    def _shape(self, found: Found, rank: int) -> None:
-        miner = self._miners.get(found.level)
+    def _shape(self, record: LogRecord, rank: int) -> None:
+        miner = self._miners.get(record.level)
         if miner is None:
-            miner = self._miners[found.level] = Miner(found.level)
-        wording = masked(found.message)
+            miner = self._miners[record.level] = Miner(record.level)
+        wording = masked(record.message)
         shape = miner.known(wording)
         if shape is not None:
-            shape.seen(found.micros)
+            shape.seen(record.micros)
             return
-        shape = miner.add(wording, found.micros, rank, found.text)
+        shape = miner.add(wording, record.micros, rank, record.text)
         if shape is not None:
-            shape.message, shape.example = found.message, self._example(found, rank)
+            shape.message, shape.example = record.message[:MAX_MESSAGE], self._example(record, rank)
 
-    def _continued(self, found: Found, rank: int) -> None:
-        for line in found.continuation or ():
+    def _continued(self, record: LogRecord, rank: int) -> None:
+        for line in record.continuation or ():
             shape = self._continuations.add(line, rank)
             if shape is not None:
-                shape.example = self._example(found, rank, line[:100])
+                shape.example = self._example(record, rank, line[:100])
 
-    def _example(self, found: Found, rank: int, *wanted: str) -> str:
+    def _example(self, record: LogRecord, rank: int, *wanted: str) -> str:
         """Empty once so much was cut for examples that more would take too long."""
-        if self._redacted_size > _MAX_REDACTED and len(found.text) > _EXAMPLE:
+        if self._redacted_size > _MAX_REDACTED and len(record.text) > _EXAMPLE:
             return ""
-        return self._excerpt(found, rank, _EXAMPLE, *wanted)
+        return self._excerpt(record, rank, _EXAMPLE, *wanted)
 
-    def _excerpt(self, found: Found, rank: int, room: int, *wanted: str) -> str:
+    def _excerpt(self, record: LogRecord, rank: int, room: int, *wanted: str) -> str:
         """Cut after redaction: half a secret is not recognised as one."""
-        if len(found.text) <= room:
-            return found.text
+        if len(record.text) <= room:
+            return record.text
         if self._redacted[0] != rank:
-            self._redacted = (rank, self._redact(found.text))
-            self._redacted_size += len(found.text)
+            self._redacted = (rank, self._redact(record.text))
+            self._redacted_size += len(record.text)
         return excerpt(self._redacted[1], room, (*self.contains, *wanted))
 
 

@@ -40,6 +40,30 @@ _ALARMING: Final = re.compile(
     r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
     r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
 )
+ALARM_STEMS: Final = (
+    "abort",
+    "crash",
+    "denied",
+    "error",
+    "exception",
+    "fail",
+    "fatal",
+    "killed",
+    "out of memory",
+    "panic",
+    "refused",
+    "segfault",
+    "time out",
+    "time-out",
+    "timed out",
+    "timed-out",
+    "timedout",
+    "timeout",
+    "traceback",
+    "unreachable",
+)
+"""Of which every alarming text has one, in lower case: for sources that can search for a text and no pattern."""
+
 _SEVERITY: Final = {"FATAL": 3, "ERROR": 2, "WARN": 1}
 
 

@@ -1,0 +1,57 @@
+"""Secrets that only decoding tells: keys without their header lines, `user:password` in Base64."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from superbizagent.adapters.redaction.spans import Detector, Span, Subject
+
+# How private keys begin in Base64: OpenSSH's, and DER of PKCS#8, PKCS#1 and SEC 1, whose lengths vary.
+_KEY: Final = re.compile(
+    r"(?<![A-Za-z0-9+/])(?:b3BlbnNzaC1rZXktdjE|MI[A-Za-z0-9+/]{1,6}(?:IBAD|EAMB|CAQAw)[A-Za-z0-9+/]{8}"
+    r"|MII[A-Za-z0-9+/]{3}IBAAK[BC]|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MC4CAQAwBQYDK2V)[A-Za-z0-9+/]{8,}={0,2}"
+    r"(?:(?:\\{1,7}[nr]|\r?\n[ \t]{0,40})[A-Za-z0-9+/]{16,}={0,2})*"
+)
+# PEM written in Base64 once more, as in kubeconfigs and Kubernetes' secrets; certificates stay.
+_PEM: Final = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
+_PRIVATE: Final = b"PRIVATE KEY"
+_LOGIN: Final = re.compile(
+    r"\b_?auth(?:\\{0,7}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,7}[\"'])?(?P<secret>[a-z0-9+/]{8,1024}={0,2})(?![a-z0-9+/=])"
+)
+_USER: Final = re.compile(rb"[\x21-\x39\x3b-\x7e]{1,128}:[\x20-\x7e]{1,512}")
+
+
+def _keys(subject: Subject) -> Iterator[Span]:
+    for match in _KEY.finditer(subject.text):
+        yield Span(match.start(), match.end(), "private-key")
+
+
+def _encoded_pem(subject: Subject) -> Iterator[Span]:
+    for match in _PEM.finditer(subject.text):
+        if _PRIVATE in _decoded(match.group()[:80]):
+            yield Span(match.start(), match.end(), "private-key")
+
+
+def _logins(subject: Subject) -> Iterator[Span]:
+    """`"auth": "Ym9iOnBhc3M="` of Docker, `_auth=…` of npm."""
+    for match in _LOGIN.finditer(subject.lowered):
+        begin, end = match.span("secret")
+        if _USER.fullmatch(_decoded(subject.text[begin:end])):
+            yield Span(begin, end)
+
+
+def _decoded(text: str) -> bytes:
+    plain = text.rstrip("=")
+    try:
+        return base64.b64decode(plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+DETECTORS: Final = (
+    Detector(_keys, ("b3blbnn", "ibad", "eamb", "caqa", "ibaa", "aqee", "mihc", "migk")),
+    Detector(_encoded_pem, ("ls0tls1crudjti",)),
+    Detector(_logins, ("auth",)),
+)

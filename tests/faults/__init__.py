@@ -1,0 +1,1 @@
+"""What fails, and what comes of it: exactly one outcome, whatever it is."""
