@@ -91,7 +91,7 @@ async def test_a_run_after_a_long_freeze_succeeds_at_the_first_try(
         logged = [
             json.loads(line.partition("] ")[2]) for line in caplog.messages if line.startswith("[ChatFunction] {")
         ]
-        assert "run ended" in {entry.get("message") for entry in logged}
+        assert "FINISHED" in {entry.get("step") for entry in logged}
         assert {entry["level"] for entry in logged if "level" in entry} == {"INFO"}
 
 
