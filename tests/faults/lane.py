@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 from local.gateway import Gateway, GatewayConfig
 from local.gateway.runtime import ChildInfo
 from local.model_server import MODEL, ScriptedModelServer
-from local.run import ROOT
+from local.run import DEPLOYED_ONLY, ROOT
 from migrations.run import upgrade
 from superbizagent import ingest
 from superbizagent.adapters.store import Database
@@ -219,6 +219,7 @@ def _config(
         schedules=False,
         principal="local",
         environment={
+            **DEPLOYED_ONLY,
             **limits,
             "DATABASE_URL": url,
             "EVIDENCE_FILE": str(evidence),
