@@ -12,7 +12,6 @@ compile pyproject.toml --group bench --constraints requirements-dev.txt --output
 # By itself: its dependencies are pinned, some of them to old releases, and it shares no process with ours.
 compile --group checkov --upgrade --output-file requirements-checkov.txt
 compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
-compile pyproject.toml --constraints requirements-dev.txt --output-file layers/common/requirements.txt
 compile --group sign-in --constraints requirements-dev.txt --output-file layers/sign_in/requirements.txt
 # Constrained by what is shipped alone: SAM CLI, in the dev file, holds back what the newest mutmut needs.
 compile pyproject.toml --group mutation --constraints layers/common/requirements.txt --output-file requirements-mutation.txt
