@@ -3,8 +3,8 @@
 Imports the handler's module once, then forks a process for each request that comes on the socket: what SnapStart
 does with a machine's memory, done with a process. Imports nothing of this project, as `launch.py`. Linux only.
 
-A request is one message, {"number": …, "environment": {…}}, and the descriptor of the new process's output;
-answers are {"number": …, "pid": …} when the process is there and {"pid": …, "code": …} when it has ended.
+A request is one message, the environment of the new process as a JSON object, and the descriptor of its output; it is
+answered by {"pid": …} when the process is there, before another request comes. {"pid": …, "code": …} tells of its end.
 """
 
 import gc
@@ -53,12 +53,11 @@ class Requests:
                 message, descriptors, _, _ = socket.recv_fds(self._connection, MOST_BYTES, 1)
                 if not message:
                     return None
-                request = json.loads(message)
-                if not self._fork(request["number"]):
-                    return request["environment"], descriptors[0]
+                if not self._fork():
+                    return json.loads(message), descriptors[0]
                 os.close(descriptors[0])
 
-    def _fork(self, number: int) -> bool:
+    def _fork(self) -> bool:
         """False in the new process."""
         pid = os.fork()
         if pid == 0:
@@ -71,7 +70,7 @@ class Requests:
         # Here too: the gateway may signal the group before the new process has run a single step.
         os.setpgid(pid, pid)
         self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
-        self._tell(number=number, pid=pid)
+        self._tell(pid=pid)
         return True
 
     def _reap(self, descriptor: int, pid: int) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import socket
@@ -153,22 +152,16 @@ class _Source:
     def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
         self._process = process
         self._connection = connection
-        self._numbers = itertools.count()
-        self._expected: dict[int, asyncio.Future[_Forked]] = {}
+        self._expected: asyncio.Future[_Forked] | None = None
         self._running: dict[int, _Forked] = {}
         self.ended = False
 
     async def fork(self, environment: Mapping[str, str], output: int) -> Process:
-        """Raises OSError where the snapshot has ended."""
-        number = next(self._numbers)
-        request = json.dumps({"number": number, "environment": dict(environment)}).encode()
+        """One at a time. Raises OSError where the snapshot has ended."""
         expected: asyncio.Future[_Forked] = asyncio.get_running_loop().create_future()
-        self._expected[number] = expected
-        try:
-            socket.send_fds(self._connection, [request], [output])
-            return await expected
-        finally:
-            del self._expected[number]
+        socket.send_fds(self._connection, [json.dumps(dict(environment)).encode()], [output])
+        self._expected = expected
+        return await expected
 
     async def listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -180,20 +173,20 @@ class _Source:
         finally:
             await self._end()
 
-    def _take(self, pid: int, number: int | None = None, code: int = 0) -> None:
-        if number is None:
+    def _take(self, pid: int, code: int | None = None) -> None:
+        if code is not None:
             self._running.pop(pid).ended.set_result(code)
             return
         forked = self._running[pid] = _Forked(pid)
-        if number in self._expected:
-            self._expected[number].set_result(forked)
+        if self._expected is not None and not self._expected.done():
+            self._expected.set_result(forked)
 
     async def _end(self) -> None:
         self.ended = True
         await self._process.wait()
         self._connection.close()
-        for expected in self._expected.values():
-            expected.set_exception(ConnectionResetError("the snapshot ended"))
+        if self._expected is not None and not self._expected.done():
+            self._expected.set_exception(ConnectionResetError("the snapshot ended"))
         # The kernel ends them with their parent.
         for forked in self._running.values():
             forked.ended.set_result(-9)
