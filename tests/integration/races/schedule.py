@@ -228,6 +228,19 @@ async def running(work: Awaitable[T]) -> AsyncIterator["asyncio.Task[T]"]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def crossed(process: Process, stop: Stop, moment: Moment, other: Awaitable[Any]) -> None:
+    """The process asks and is stopped; there the other's work is done, or waits if that is "inside"; then both end."""
+    async with running(process.ask()) as first:
+        await stop.reached()
+        async with running(other) as second:
+            if moment == "inside":
+                await process.blocked()
+            else:
+                await second
+            stop.release()
+            await asyncio.gather(first, second)
+
+
 async def assert_one_outcome(process: Process, outcome: str, code: str | None = None) -> None:
     """The row has this outcome whole, and the client was told just that, in order, once."""
     row = await process.row()

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.model import FakeModel, call, calls, draft, intent, text
 from tests.integration.races.conftest import NewProcess
-from tests.integration.races.schedule import HeldModel, Moment, Process, assert_one_outcome, running
+from tests.integration.races.schedule import HeldModel, Moment, Process, assert_one_outcome, crossed, running
 
 MOMENTS: tuple[Moment, ...] = ("before", "inside", "after")
 LATE = START + timedelta(hours=1)
@@ -48,16 +48,7 @@ class TestAgainstDuplicate:
         self, new_process: NewProcess, moment: Moment
     ) -> None:
         process, other = new_process(), new_process()
-        stop = process.runs.hold("finish", moment)
-        async with running(process.ask()) as asking:
-            await stop.reached()
-            async with running(other.ask("c2", "g2")) as resending:
-                if moment == "inside":
-                    await process.blocked()
-                else:
-                    await resending
-                stop.release()
-                await asyncio.gather(asking, resending)
+        await crossed(process, process.runs.hold("finish", moment), moment, other.ask("c2", "g2"))
         await assert_one_outcome(process, "SUCCESS")
         assert other.types == (["started"] if moment == "before" else ["started", "content", "done"])
         assert {frame["runId"] for frame in other.frames} == {(await process.row())["run_id"]}
@@ -68,16 +59,7 @@ class TestAgainstDuplicate:
     @pytest.mark.parametrize("moment", MOMENTS)
     async def test_a_redelivery_is_silent(self, new_process: NewProcess, moment: Moment) -> None:
         process, other = new_process(), new_process()
-        stop = process.runs.hold("finish", moment)
-        async with running(process.ask()) as asking:
-            await stop.reached()
-            async with running(other.ask("c1", "g1")) as redelivered:
-                if moment == "inside":
-                    await process.blocked()
-                else:
-                    await redelivered
-                stop.release()
-                await asyncio.gather(asking, redelivered)
+        await crossed(process, process.runs.hold("finish", moment), moment, other.ask("c1", "g1"))
         await assert_one_outcome(process, "SUCCESS")
         assert (other.frames, other.model.fake.requests) == ([], [])
 
@@ -87,16 +69,7 @@ class TestTwoDuplicates:
     @pytest.mark.parametrize("moment", MOMENTS)
     async def test_one_of_two_equal_requests_claims_the_run(self, new_process: NewProcess, moment: Moment) -> None:
         first, second = new_process(), new_process()
-        stop = first.runs.hold("start", moment)
-        async with running(first.ask("c1", "g1")) as one:
-            await stop.reached()
-            async with running(second.ask("c2", "g2")) as two:
-                if moment == "inside":
-                    await first.blocked()
-                else:
-                    await two
-                stop.release()
-                await asyncio.gather(one, two)
+        await crossed(first, first.runs.hold("start", moment), moment, second.ask("c2", "g2"))
         winner, loser = (second, first) if moment == "before" else (first, second)
         await assert_one_outcome(winner, "SUCCESS")
         assert len(winner.model.fake.requests) == 2
