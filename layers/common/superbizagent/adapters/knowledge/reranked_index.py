@@ -27,6 +27,7 @@ _NOT_ANSWERED = "Ranked by words only: the embeddings server gave nothing usable
 _NONE_STORED = "Ranked by words only: the passages found have no embeddings of the configured model yet."
 _SOME_STORED = "Ranked by words alone where there is no embedding yet: {} of the {} best passages."
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -108,9 +109,6 @@ def _pool(connection: Connection, found: Matches, wanted: Vector, model: str) ->
     rest = [hit for hit in others if hit.candidate.document not in near]
     digests = {hit.candidate.embedding_digest for hit in pool if hit.candidate.embedding_digest}
     return _Pool(pool, rest, _comparable(vectors_of(connection, model, digests), wanted) if digests else {})
-
-
-K = TypeVar("K")
 
 
 def _comparable(vectors: Mapping[K, Vector], wanted: Vector) -> Mapping[K, Vector]:
