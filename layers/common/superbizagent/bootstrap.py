@@ -12,7 +12,6 @@ import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from superbizagent.adapters import worker_thread
@@ -106,7 +105,7 @@ class Services:
         settings = read(DatabaseSettings)
         return Database(
             settings.database_url or _address(settings),
-            ca_file=_text(settings.database_ca_file),
+            ca_file=settings.database_ca_file,
             login=self._login(settings) if settings.database_url is None else None,
             pool_size=settings.database_pool_size,
             timeouts=timeouts,
@@ -359,10 +358,6 @@ def _keyed_redactor(key: str) -> Redactor:
 
 def _address(settings: DatabaseSettings) -> str:
     return f"mysql+pymysql://{settings.database_host}:{settings.database_port}/{settings.database_name}"
-
-
-def _text(path: Path | None) -> str | None:
-    return str(path) if path is not None else None
 
 
 def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:

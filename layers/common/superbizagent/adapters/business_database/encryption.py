@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import pymysql
 
+from superbizagent.adapters.mysql_tls import verifying_context
 from superbizagent.errors import ConfigurationError
 
 _NO_TLS: Final = 2026
@@ -47,12 +48,9 @@ def _context(ca_file: Path | None) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
         return context
     try:
-        context = ssl.create_default_context(cafile=ca_file)
+        return verifying_context(ca_file)
     except (OSError, ValueError) as error:
         raise ConfigurationError("the business database's CA file can't be read") from error
-    # As PyMySQL does: authorities of databases are often older than the strict profile.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
 
 
 def _here(host: str | None) -> bool:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from os import PathLike
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -55,7 +56,7 @@ class Database:
         self,
         url: str,
         *,
-        ca_file: str | None = None,
+        ca_file: str | PathLike[str] | None = None,
         login: Login | None = None,
         pool_size: int = 4,
         timeouts: Timeouts | None = None,
@@ -165,8 +166,8 @@ class Database:
         try:
             return self.engine.connect()
         except (OSError, RuntimeError, TypeError) as error:
-            # Not the server's errors but the driver's own: a CA file that can't be read, an option it
-            # doesn't know, a way to sign in that it has no library for.
+            # Not the server's errors but the driver's own: an option it doesn't know, a way to sign in that it has
+            # no library for.
             raise StoreError(f"the database connection is not set up correctly: {type(error).__name__}") from error
 
     def _executor(self) -> ThreadPoolExecutor:

@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
+import ssl
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -10,7 +12,8 @@ from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
 from superbizagent.adapters.mysql_login import Login, sign_in
-from superbizagent.errors import ConfigurationError
+from superbizagent.adapters.mysql_tls import verifying_context
+from superbizagent.errors import ConfigurationError, StoreError
 
 BEGIN_IMMEDIATE = "superbizagent_begin_immediate"
 """Execution option of a unit that writes: SQLite then takes its write lock first. A read that turns
@@ -75,7 +78,7 @@ def build_engine(
     *,
     pool_size: int,
     timeouts: Timeouts,
-    ca_file: str | None,
+    ca_file: str | PathLike[str] | None,
     login: Login | None,
 ) -> Engine:
     mysql = url.get_backend_name() == "mysql"
@@ -103,7 +106,7 @@ def build_engine(
     return engine
 
 
-def _mysql_arguments(timeouts: Timeouts, ca_file: str | None) -> dict[str, Any]:
+def _mysql_arguments(timeouts: Timeouts, ca_file: str | PathLike[str] | None) -> dict[str, Any]:
     """Given to the driver by code, so that they win over whatever the URL says or leaves out."""
     arguments: dict[str, Any] = {
         "charset": "utf8mb4",
@@ -115,9 +118,16 @@ def _mysql_arguments(timeouts: Timeouts, ca_file: str | None) -> dict[str, Any]:
         ),
     }
     if ca_file is not None:
-        # With a CA the driver checks certificate and host name, and refuses a server without TLS.
-        arguments["ssl"] = {"ca": ca_file}
+        # With a context the driver refuses a server without TLS.
+        arguments["ssl"] = _verifying(ca_file)
     return arguments
+
+
+def _verifying(ca_file: str | PathLike[str]) -> ssl.SSLContext:
+    try:
+        return verifying_context(ca_file)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"the database's CA file can't be read: {type(error).__name__}") from error
 
 
 def _sqlite_arguments(timeouts: Timeouts) -> dict[str, Any]:
