@@ -9,6 +9,7 @@ import threading
 import tracemalloc
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -372,8 +373,13 @@ def _threads() -> list[threading.Thread]:
 
 
 async def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    # No two lines alike, of few words: the process keeps a bounded number of words it has seen, and how many others
+    # have left there is no part of this.
+    words = ["".join(letters) for letters in product("abcde", repeat=3)]
+    wordings = [" ".join(pair) for pair in product(words, repeat=2)]
+
     def peak(lines: int) -> int:
-        (tmp_path / "app.log").write_text("".join(line(n, f"ERROR word{n}a failed") for n in range(lines)))
+        (tmp_path / "app.log").write_text("".join(line(n, f"ERROR {wordings[n]} failed") for n in range(lines)))
         tracemalloc.start()
         try:
             asyncio.run(search(tmp_path / "app.log"))
