@@ -6,7 +6,7 @@ from datetime import datetime
 from superbizagent.domain.previous_turn import PublishedResult, previous_turn
 from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
 from superbizagent.errors import RequestConflict, RunAbandoned, RunNotFound, SessionBusy, SessionNotFound
-from superbizagent.ports import NewRun, PriorContext, RunEnd, StoredRun
+from superbizagent.ports import CancelRequest, NewRun, PriorContext, RunEnd, StoredRun
 from tests.contract.conftest import GRACE
 
 
@@ -35,7 +35,7 @@ class World:
 
     sessions: dict[str, Session] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
-    cancels: list[tuple[str, CancelReason]] = field(default_factory=list)
+    cancels: list[tuple[str, CancelRequest]] = field(default_factory=list)
     connections: dict[str, tuple[str, datetime]] = field(default_factory=dict)
 
     def run(self, run_id: str) -> Run | None:
@@ -121,22 +121,22 @@ class World:
             previous_turn=previous_turn(result.model_dump(mode="json")) if result else None,
         )
 
-    def cancel_run(self, run_id: str, owner: str) -> None:
+    def cancel_run(self, run_id: str, owner: str, when: datetime) -> None:
         run = self.run(run_id)
         if run is None or run.new.owner != owner:
             raise RunNotFound
         if run.running:
-            self._cancel(run_id, CancelReason.CLIENT_REQUEST)
+            self._cancel(run_id, CancelRequest(CancelReason.CLIENT_REQUEST, when))
 
-    def cancel_connection(self, connection_id: str) -> None:
-        self._cancel(connection_id, CancelReason.CLIENT_DISCONNECT)
+    def cancel_connection(self, connection_id: str, when: datetime) -> None:
+        self._cancel(connection_id, CancelRequest(CancelReason.CLIENT_DISCONNECT, when))
 
-    def _cancel(self, target: str, reason: CancelReason) -> None:
-        if (target, reason) not in self.cancels:
-            self.cancels.append((target, reason))
+    def _cancel(self, target: str, request: CancelRequest) -> None:
+        if target not in [cancelled for cancelled, _ in self.cancels]:
+            self.cancels.append((target, request))
 
-    def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        return next((reason for target, reason in self.cancels if target in (run_id, connection_id)), None)
+    def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        return next((request for target, request in self.cancels if target in (run_id, connection_id)), None)
 
     def history(self, owner: str, limit: int) -> list[tuple[str, int]]:
         own = [(name, session) for name, session in self.sessions.items() if session.owner == owner]

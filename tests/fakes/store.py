@@ -23,7 +23,7 @@ from superbizagent.errors import (
     SessionNotFound,
     StoreError,
 )
-from superbizagent.ports import NewRun, PriorContext, RunEnd, SessionSummary, StoredRun
+from superbizagent.ports import CancelRequest, NewRun, PriorContext, RunEnd, SessionSummary, StoredRun
 
 MAX_TITLE = 60
 
@@ -273,11 +273,11 @@ class FakeCancelRequests:
             if run.running:
                 self._add(CancelRow(CancelReason.CLIENT_REQUEST, requested_at, run_id=run_id))
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
         async with self._database.unit("pending"):
             rows = self._database.cancels
             asked = (row for row in rows if row.run_id == run_id or row.connection_id == connection_id)
-            return next((row.reason for row in asked), None)
+            return next((CancelRequest(row.reason, row.requested_at) for row in asked), None)
 
     def _add(self, new: CancelRow) -> None:
         target = (new.connection_id, new.run_id)

@@ -238,7 +238,7 @@ async def test_the_story_of_a_cancelled_run_tells_how_long_its_end_took(world: W
     assert story.only("CANCELLED")["cause"] == "CLIENT_REQUEST"
     assert story.only("MODEL_CALL")["code"] == "RUN_CANCELLED"
     finished = story.only("FINISHED")
-    assert finished["cancelling"] == pytest.approx(finished["elapsed"] - story.only("CANCELLED")["elapsed"], abs=0.01)
+    assert finished["elapsed"] >= finished["cancelling"] >= story.only("CANCELLED")["waited"] >= 0
 
 
 @pytest.mark.spec("LIFE-7")
@@ -357,7 +357,7 @@ STEPS: tuple[Step, ...] = (
     DraftChecked("EVIDENCE", {"NO_CLAIMS": 1, "VALUE_NOT_FOUND": 2}),
     DraftChecked("MEANING"),
     Released(ReleaseOutcome.FALLBACK, "FALLBACK", FallbackReason.GUARD_REJECTED),
-    Cancelled(CancelReason.SHUTDOWN),
+    Cancelled(CancelReason.SHUTDOWN, 0.25),
     NotStored("STORE_UNAVAILABLE"),
     Finished(None, ReleaseOutcome.FAILED, Usage(), 1.0, "INTERNAL_FAILURE"),
     Finished(Intent.DIAGNOSIS, ReleaseOutcome.FALLBACK, Usage(), 1.0, reason=FallbackReason.BUDGET_REACHED),

@@ -143,6 +143,14 @@ class RunStore(Protocol):
         """Ends each RUNNING run whose deadline is before `overdue_since`; the ids it ended (LIFE-7)."""
 
 
+@dataclass(frozen=True)
+class CancelRequest:
+    """Somebody's wish that a run end; `requested_at` by the clock of the process that took it."""
+
+    reason: CancelReason
+    requested_at: datetime
+
+
 class CancelRequests(Protocol):
     """Cancellation as rows, so that it reaches a run in another process. Raises StoreError."""
 
@@ -152,8 +160,8 @@ class CancelRequests(Protocol):
     async def cancel_run(self, run_id: str, owner: str, requested_at: datetime) -> None:
         """Raises RunNotFound for an unknown or another owner's run. Nothing happens to an ended one."""
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        """Whether somebody asked for this run's end. Sees rows committed a moment ago (CANCEL-4)."""
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        """The first wish for this run's end, if there is one. Sees rows committed a moment ago (CANCEL-4)."""
 
 
 class Connections(Protocol):

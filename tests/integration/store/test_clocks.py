@@ -8,6 +8,7 @@ import pytest
 from superbizagent.adapters.store import SqlCancelRequests, SqlConnections, SqlRunStore
 from superbizagent.domain.run import CancelReason
 from superbizagent.errors import StoreError
+from superbizagent.ports import CancelRequest
 from tests.database_server import DatabaseServer
 from tests.integration.store.conftest import Open, Reconfigured
 from tests.integration.store.moments import count, scalar
@@ -81,7 +82,8 @@ class TestOddSessions:
         assert str(scalar(database, "SELECT NOW()")).startswith("1970-01-02")
         await SqlConnections(database).add("c1", "ada", NOW)
         await SqlCancelRequests(database).cancel_run(run.run_id, "ada", at(1))
-        assert await SqlCancelRequests(database).pending(run.run_id, "c2") is CancelReason.CLIENT_REQUEST
+        asked = CancelRequest(CancelReason.CLIENT_REQUEST, at(1))
+        assert await SqlCancelRequests(database).pending(run.run_id, "c2") == asked
         content = chat_content(TRICKY)
         assert await runs.finish(run.run_id, run_end(content=content, finished_at=at(2)))
         found = await runs.find(run.run_id)

@@ -22,7 +22,7 @@ from superbizagent.adapters.store import (
 )
 from superbizagent.domain.run import CancelReason, Intent, RunStatus
 from superbizagent.errors import RequestConflict, SessionBusy, StoreError
-from superbizagent.ports import NewRun
+from superbizagent.ports import CancelRequest, NewRun
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import count
 from tests.integration.store.proxy import Loss, Proxy
@@ -228,5 +228,6 @@ async def test_a_poll_whose_answer_was_lost_asks_again(way: Way) -> None:
     run = await _scene(way.straight)
     await _cancel_run(way.straight, run)
     way.proxy.lose("answer", "SELECT run_cancel")
-    assert await SqlCancelRequests(way.through).pending(run.run_id, "c9") is CancelReason.CLIENT_REQUEST
+    asked = CancelRequest(CancelReason.CLIENT_REQUEST, at(1))
+    assert await SqlCancelRequests(way.through).pending(run.run_id, "c9") == asked
     assert way.proxy.lost == 1

@@ -13,9 +13,9 @@ from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
 from superbizagent.domain.run import CancelReason, Lifecycle, ReleaseOutcome
-from superbizagent.domain.steps import Abandoned
+from superbizagent.domain.steps import Abandoned, Cancelled, Finished
 from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
-from superbizagent.ports import RunIds
+from superbizagent.ports import CancelRequest, RunIds
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text
@@ -53,7 +53,7 @@ async def test_the_watch_leaves_no_task_behind() -> None:
     run, database = context(), FakeDatabase()
     before = asyncio.all_tasks()
 
-    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+    async with CancelWatch(FakeCancelRequests(database), FakeClock(), 0.001).over(run, "c1"):
         pause = database.pause_next("pending")
         await pause.reached.wait()
 
@@ -76,7 +76,7 @@ async def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.Mo
     run, database = context(), FakeDatabase()
     database.pause_next("pending")
 
-    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), 60.0).over(run, "c1"):
+    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), FakeClock(), 60.0).over(run, "c1"):
         assert run.state is Lifecycle.RUNNING
 
 
@@ -86,7 +86,7 @@ async def test_the_watch_sees_a_row_written_a_moment_ago() -> None:
     cancelled = asyncio.Event()
     run.on_cancel(cancelled.set)
 
-    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+    async with CancelWatch(FakeCancelRequests(database), FakeClock(), 0.001).over(run, "c1"):
         database.fail_next("pending", 2)
         await FakeCancelRequests(database).cancel_connection("c1", FakeClock().now())
         await asyncio.wait_for(cancelled.wait(), 5)
@@ -95,6 +95,27 @@ async def test_the_watch_sees_a_row_written_a_moment_ago() -> None:
 
 
 @pytest.mark.spec("CANCEL-1", "ISO-2")
+@pytest.mark.spec("CANCEL-1")
+async def test_the_time_to_cancel_a_run_counts_from_the_wish() -> None:
+    """Not from the poll that finds it."""
+    clock = FakeClock()
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG), clock=clock)
+    running = asyncio.create_task(stage.run())
+    await stage.model.hanging.wait()
+    clock.advance(10)
+    poll = stage.database.pause_next("pending")
+    await poll.reached.wait()
+
+    await CancelUseCase(FakeCancelRequests(stage.database), clock).cancel(stage.row.new.run_id, "ada")
+    clock.advance(0.25)
+    poll.release()
+    await running
+
+    steps = [step for _, step in stage.journal.steps]
+    assert Cancelled(CancelReason.CLIENT_REQUEST, waited=0.25) in steps
+    assert [step.cancelling for step in steps if isinstance(step, Finished)] == [0.25]
+
+
 async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
     database, clock = FakeDatabase(), FakeClock()
     connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), clock)
@@ -107,7 +128,9 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
 
     with pytest.raises(Unauthenticated):
         await connections.principal("c1")
-    assert await FakeCancelRequests(database).pending("any", "c1") is CancelReason.CLIENT_DISCONNECT
+    assert await FakeCancelRequests(database).pending("any", "c1") == CancelRequest(
+        CancelReason.CLIENT_DISCONNECT, clock.now()
+    )
 
 
 @pytest.mark.parametrize("principal", [None, ""])

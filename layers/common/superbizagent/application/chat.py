@@ -382,8 +382,8 @@ def _repeated(earlier: StoredRun, request: ChatRequest) -> ChatResult:
 
 
 def _tell_cancelled(context: RunContext) -> None:
-    if context.cancel_reason is not None:
-        context.tell(Cancelled(context.cancel_reason))
+    if context.cancel_reason is not None and context.cancelled_after is not None:
+        context.tell(Cancelled(context.cancel_reason, context.elapsed - context.cancelled_after))
 
 
 def _finished(context: RunContext, ended: _Ended, end: RunEnd, *, stored: bool) -> Finished:

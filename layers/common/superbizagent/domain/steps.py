@@ -77,11 +77,12 @@ class Released:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The run has learnt that somebody asked for its end."""
+    """The run has learnt that somebody asked for its end, `waited` seconds ago."""
 
     name: ClassVar[str] = "CANCELLED"
     cause: CancelReason
 
+    waited: float
 
 @dataclass(frozen=True)
 class NotStored:
@@ -95,7 +96,7 @@ class NotStored:
 class Finished:
     """The run's end, as its row has it. `stored` is false where another end came first (LIFE-3).
 
-    `cancelling` is the time from the CANCELLED step to this one.
+    `cancelling` is the time from the wish that the run end to this step.
     """
 
     name: ClassVar[str] = "FINISHED"
