@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,10 @@ def _lines(stream: io.StringIO) -> list[Json]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
+ENDS = {"FINISHED", "ABANDONED"}
+IDS_OF_A_RUN = ("run_id", "session_id", "request_id", "connection_id")
+
+
 @dataclass(frozen=True)
 class Story:
     """A run as its lines tell it, and nothing else."""
@@ -118,6 +122,12 @@ class Story:
     def names(self) -> list[str]:
         return [line["step"] for line in self.steps]
 
+    @property
+    def end(self) -> Json:
+        """The last step of a whole story."""
+        assert [name for name in self.names if name in ENDS] == self.names[-1:]
+        return self.steps[-1]
+
     def only(self, name: str) -> Json:
         [line] = self.all(name)
         return line
@@ -127,31 +137,37 @@ class Story:
 
     def row(self) -> Json:
         """The row that must be in the database, put together from the steps before the last one."""
-        finished = self.only("FINISHED")
         intents = [line["intent"] for line in self.all("ROUTED")]
+        # What a dead process had used is in its steps alone.
+        used = self.used if self.end["step"] == "FINISHED" else dict.fromkeys(self.used, 0)
         return {
-            "session_id": self.only("STARTED")["session_id"],
-            "request_id": self.only("STARTED")["request_id"],
+            **{name: self.only("STARTED")[name] for name in ("session_id", "request_id", "connection_id")},
             "intent": intents[0] if intents else None,
-            "release_outcome": finished["outcome"],
-            "failure_code": finished.get("code"),
+            "release_outcome": self.end["outcome"],
+            "failure_code": self.end.get("code"),
+            **used,
+        }
+
+    @property
+    def used(self) -> Json:
+        return {
             "model_calls": len(self.all("MODEL_CALL")),
             "tool_calls": len([line for line in self.all("TOOL_CALL") if line["charged"]]),
             "tokens": sum(line["tokens"] for line in self.all("MODEL_CALL")),
         }
 
 
-def _told(world: World, written: io.StringIO) -> Story:
-    """The story of the one run there is, held against its row."""
-    [row] = world.rows("SELECT * FROM diagnosis_run")
+def _told(world: World, written: io.StringIO, request_id: str = "question-1") -> Story:
+    """The story of that request's run, held against its row."""
+    [row] = [row for row in world.rows("SELECT * FROM diagnosis_run") if row["request_id"] == request_id]
     story = Story.of(row["run_id"], _lines(written))
     expected = story.row()
     assert {name: row[name] for name in expected} == expected
-    finished = story.only("FINISHED")
-    for name in ("model_calls", "tool_calls", "tokens"):
-        assert finished[name] == row[name]
-    assert finished.get("intent") == row["intent"]
-    assert round(finished["seconds"] * 1000) == row["duration_ms"]
+    end = story.end
+    assert {name: end[name] for name in IDS_OF_A_RUN} == {name: row[name] for name in IDS_OF_A_RUN}
+    assert {name: end.get(name, 0) for name in story.used} == {name: row[name] for name in story.used}
+    assert end.get("intent") == row["intent"]
+    assert round(end["seconds"] * 1000) == row["duration_ms"]
     return story
 
 
@@ -241,32 +257,75 @@ async def test_the_story_of_a_cancelled_run_tells_how_long_its_end_took(world: W
     assert finished["elapsed"] >= finished["cancelling"] >= story.only("CANCELLED")["waited"] >= 0
 
 
-@pytest.mark.spec("LIFE-7")
-async def test_the_story_of_an_abandoned_run_ends_in_the_sweeps_log(world: World, written: io.StringIO) -> None:
-    await world.connect()
-    # The process is one here: the sweep comes after a run whose end the store refused.
+def _execute(world: World, *statements: str) -> None:
     with world.database.engine.begin() as connection:
-        connection.execute(
-            text(
-                "CREATE TRIGGER dead BEFORE UPDATE OF status ON diagnosis_run"
-                " WHEN NEW.failure_code IS NOT 'RUN_ABANDONED' BEGIN SELECT RAISE(ABORT, 'canary-store'); END"
-            )
-        )
-    await world.chat()
-    with world.database.engine.begin() as connection:
-        connection.execute(text("UPDATE diagnosis_run SET deadline_at = '2026-01-01 00:00:00.000000'"))
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+async def _chat_that_dies(world: World, **message: Any) -> None:
+    """As far as its row can tell: the process is one here, so the store refuses every end but one from outside."""
+    _execute(
+        world,
+        "CREATE TRIGGER dead BEFORE UPDATE OF status ON diagnosis_run"
+        " WHEN NEW.failure_code IS NOT 'RUN_ABANDONED' BEGIN SELECT RAISE(ABORT, 'canary-store'); END",
+    )
+    await world.chat(**message)
+    _execute(world, "DROP TRIGGER dead", "UPDATE diagnosis_run SET deadline_at = '2026-01-01 00:00:00.000000'")
+
+
+async def _sweep(world: World) -> None:
     await world.invoke("sweep", json.loads((EVENTS / "sweep.json").read_text()))
 
-    [row] = world.rows("SELECT * FROM diagnosis_run")
-    story = Story.of(row["run_id"], _lines(written))
-    assert [name for name in story.names if name != "MODEL_CALL"] == [
+
+async def _ask_again(world: World) -> None:
+    """The next question of the session."""
+    await world.chat(request="g2", requestId="question-2", sessionId="s1")
+
+
+@pytest.mark.spec("LIFE-7")
+@pytest.mark.parametrize("ended_from_outside", [_sweep, _ask_again], ids=["by the sweep", "by the next question"])
+async def test_the_story_of_an_abandoned_run_is_whole(
+    world: World, written: io.StringIO, ended_from_outside: Callable[[World], Awaitable[None]]
+) -> None:
+    await world.connect()
+    world.model.answer = script(LOOK, ("submit_draft", DRAFT))
+    await _chat_that_dies(world, sessionId="s1")
+    model_calls = len(world.model.received)
+    world.model.answer = world.answer_as_model
+    await ended_from_outside(world)
+
+    story = _told(world, written)
+    calls = {"MODEL_CALL", "TOOL_CALL", "DRAFT_CHECKED"}
+    assert [name for name in story.names if name not in calls] == [
         "STARTED",
         "ROUTED",
         "RELEASED",
         "NOT_STORED",
         "ABANDONED",
     ]
-    assert story.only("ABANDONED")["code"] == row["failure_code"] == "RUN_ABANDONED"
+    assert (story.end["intent"], story.end["outcome"], story.end["code"]) == ("DIAGNOSIS", "FAILED", "RUN_ABANDONED")
+    assert story.end["elapsed"] == story.end["seconds"]
+    assert (story.used["model_calls"], story.used["tool_calls"]) == (model_calls, 1)
+
+
+@pytest.mark.spec("LIFE-7")
+async def test_a_run_that_makes_room_for_the_next_question_is_counted_like_a_swept_one(
+    world: World, written: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await world.connect()
+    counted = []
+    for number, ended_from_outside in enumerate((_sweep, _ask_again)):
+        await _chat_that_dies(world, request=f"d{number}", requestId=f"dies-{number}", sessionId="s1")
+        capfd.readouterr()
+        await ended_from_outside(world)
+        counted.append([datum for datum in _data(_blobs(capfd)) if datum.name in OF_AN_ABANDONED_RUN])
+    assert _told(world, written, "question-2").end["outcome"] == "SUCCESS"
+    swept, made_room = counted
+    assert [datum.name for datum in swept] == ["RunsAbandoned", "Runs", "Runs", "RunFailures", "RunFailures"]
+    # Besides, there is what counts the next question's own run.
+    assert made_room[: len(swept)] == swept
+    assert {datum.dimensions.get("code") for datum in swept if datum.name == "RunFailures"} == {None, "RUN_ABANDONED"}
 
 
 async def test_a_run_whose_start_is_not_stored_is_told(world: World, written: io.StringIO) -> None:
@@ -345,6 +404,33 @@ async def test_a_journal_that_fails_costs_a_run_nothing(
 
 # Metrics -------------------------------------------------------------------------------------------
 
+OF_AN_ABANDONED_RUN = {"RunsAbandoned", "Runs", "RunFailures"}
+
+
+@dataclass(frozen=True)
+class Datum:
+    """One value of one metric, as CloudWatch takes it out of a line of the embedded metric format."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+    value: float
+
+
+def _blobs(capfd: pytest.CaptureFixture[str]) -> list[Json]:
+    """The lines of that format that were written since the last look."""
+    return [json.loads(line) for line in capfd.readouterr().out.splitlines() if '"_aws"' in line]
+
+
+def _data(blobs: Iterable[Json]) -> Iterator[Datum]:
+    for blob in blobs:
+        for directive in blob["_aws"]["CloudWatchMetrics"]:
+            for dimensions, metric in itertools.product(directive["Dimensions"], directive["Metrics"]):
+                named = {name: blob[name] for name in dimensions}
+                for value in blob[metric["Name"]]:
+                    yield Datum(directive["Namespace"], metric["Name"], named, value)
+
+
 Metric = tuple[str, frozenset[str]]
 """Its name and the names of its dimensions."""
 IDS = RunIds("id-of-run", "id-of-session", "id-of-request", "id-of-connection")
@@ -363,11 +449,11 @@ STEPS: tuple[Step, ...] = (
     Finished(Intent.DIAGNOSIS, ReleaseOutcome.FALLBACK, Usage(), 1.0, reason=FallbackReason.BUDGET_REACHED),
     Finished(Intent.DIAGNOSIS, ReleaseOutcome.CANCELLED, Usage(), 1.0, cause=CancelReason.SHUTDOWN, cancelling=0.5),
     Finished(Intent.DIAGNOSIS, ReleaseOutcome.SUCCESS, Usage(), 1.0, stored=False),
-    Abandoned("RUN_ABANDONED"),
+    Abandoned(Intent.DIAGNOSIS, 190.0),
     PostFailed("CLIENT_GONE"),
     PostFailed("CHANNEL_UNAVAILABLE"),
 )
-OF_HANDLERS = {"SignIns", "SignInsRefused", "SignInsUndecided", "MessagesRefused", "MessagesRepeated", "RunsAbandoned"}
+OF_HANDLERS = {"SignIns", "SignInsRefused", "SignInsUndecided", "MessagesRefused", "MessagesRepeated", "Sweeps"}
 """Counted by handlers: tests/integration/test_functions.py and test_sign_in.py see that they are."""
 SERVICE = frozenset({"service"})
 
@@ -381,7 +467,7 @@ def blobs(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) ->
     journal = CloudWatchJournal()
     for step in STEPS:
         journal.record(IDS, step, 1.0)
-    yield [json.loads(line) for line in capfd.readouterr().out.splitlines() if '"_aws"' in line]
+    yield _blobs(capfd)
     Logger(service="superbizagent").clear_state()
 
 

@@ -16,7 +16,7 @@ from superbizagent.application.chat import ChatLimits, ChatRequest, ChatResult, 
 from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.run import Intent
 from superbizagent.frames import RunFrames, Socket
-from superbizagent.ports import CancelRequest, NewRun, PriorContext, RunEnd, StoredRun
+from superbizagent.ports import AbandonedRun, CancelRequest, NewRun, PriorContext, RunEnd, StartResult, StoredRun
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import FakeModel
@@ -87,7 +87,7 @@ class HeldStore:
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
         return await self._runs.prior_context(session_id, owner)
 
-    async def start(self, run: NewRun) -> StoredRun | None:
+    async def start(self, run: NewRun) -> StartResult:
         return await self._held("start", lambda: self._runs.start(run))
 
     async def set_intent(self, run_id: str, intent: Intent) -> None:
@@ -99,7 +99,7 @@ class HeldStore:
     async def find(self, run_id: str) -> StoredRun | None:
         return await self._runs.find(run_id)
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
         return await self._runs.abandon_overdue(overdue_since, now)
 
 

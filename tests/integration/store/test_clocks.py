@@ -12,7 +12,7 @@ from superbizagent.ports import CancelRequest
 from tests.database_server import DatabaseServer
 from tests.integration.store.conftest import Open, Reconfigured
 from tests.integration.store.moments import count, scalar
-from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, run_end
+from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, run_end, run_ids
 
 
 class TestTimes:
@@ -91,9 +91,9 @@ class TestOddSessions:
         assert (found.query, found.content, found.created_at, found.finished_at) == (TRICKY, content, NOW, at(2))
         overdue = new_run(created_at=at(10))
         await runs.start(overdue)
-        assert list(await runs.abandon_overdue(overdue.deadline_at, at(500))) == []
+        assert run_ids(await runs.abandon_overdue(overdue.deadline_at, at(500))) == []
         later = overdue.deadline_at + timedelta(microseconds=1)
-        assert list(await runs.abandon_overdue(later, at(500))) == [overdue.run_id]
+        assert run_ids(await runs.abandon_overdue(later, at(500))) == [overdue.run_id]
 
     @pytest.mark.spec("STORE-4")
     async def test_too_much_text_is_refused_not_cut(self, odd: str, open_database: Open) -> None:

@@ -12,7 +12,7 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, Lifecycle, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, Intent, Lifecycle, ReleaseOutcome
 from superbizagent.domain.steps import Abandoned, Cancelled, Finished
 from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
 from superbizagent.ports import CancelRequest, RunIds
@@ -21,6 +21,7 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text
 from tests.fakes.observer import FakeObserver
 from tests.fakes.store import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
+from tests.stored_values import run_ids
 from tests.unit.application.stage import Stage
 from tests.unit.application.test_router import context
 
@@ -94,7 +95,6 @@ async def test_the_watch_sees_a_row_written_a_moment_ago() -> None:
     assert run.cancel_reason is CancelReason.CLIENT_DISCONNECT
 
 
-@pytest.mark.spec("CANCEL-1", "ISO-2")
 @pytest.mark.spec("CANCEL-1")
 async def test_the_time_to_cancel_a_run_counts_from_the_wish() -> None:
     """Not from the poll that finds it."""
@@ -116,6 +116,7 @@ async def test_the_time_to_cancel_a_run_counts_from_the_wish() -> None:
     assert [step.cancelling for step in steps if isinstance(step, Finished)] == [0.25]
 
 
+@pytest.mark.spec("CANCEL-1", "ISO-2")
 async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
     database, clock = FakeDatabase(), FakeClock()
     connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), clock)
@@ -205,10 +206,12 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     clock.advance(180 + 30)
     assert (await sweep.sweep()).runs == ()
     clock.advance(1)
-    assert (await sweep.sweep()).runs == (stage.row.new.run_id,)
+    assert run_ids((await sweep.sweep()).runs) == [stage.row.new.run_id]
     assert (await sweep.sweep()).runs == ()
     assert (stage.row.outcome, stage.row.failure_code) == (ReleaseOutcome.FAILED, "RUN_ABANDONED")
-    assert journal.steps == [(RunIds(run_id=stage.row.new.run_id), Abandoned("RUN_ABANDONED"))]
+    new = stage.row.new
+    ids = RunIds(new.run_id, new.session_id, new.request_id, new.connection_id)
+    assert journal.steps == [(ids, Abandoned(Intent.SYSTEM_CHAT, 180 + 30 + 1))]
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -11,6 +11,7 @@ from superbizagent.domain.budget import Usage
 from superbizagent.domain.content import FallbackReason
 from superbizagent.domain.evidence import ObservationStatus
 from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.errors import RunAbandoned
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,8 @@ class Cancelled:
 
     name: ClassVar[str] = "CANCELLED"
     cause: CancelReason
-
     waited: float
+
 
 @dataclass(frozen=True)
 class NotStored:
@@ -113,10 +114,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """The sweep ended a run whose process had died (LIFE-7)."""
+    """A run whose process had died was ended from outside, as its row has it (LIFE-7).
+
+    By the sweep, or by the next question of its session. What it had used is told by its earlier steps alone.
+    """
 
     name: ClassVar[str] = "ABANDONED"
-    code: str
+    intent: Intent | None
+    seconds: float
+    outcome: ReleaseOutcome = ReleaseOutcome.FAILED
+    code: str = RunAbandoned.code
 
 
 @dataclass(frozen=True)
