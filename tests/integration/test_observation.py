@@ -1,6 +1,7 @@
 """What operators can know of the functions: each run's story from its log lines, and metrics that somebody sees."""
 
 import asyncio
+import importlib
 import io
 import itertools
 import json
@@ -17,6 +18,7 @@ from aws_lambda_powertools import Logger
 from sqlalchemy import text
 
 from local.gateway.template.reader import read_document
+from superbizagent import settings
 from superbizagent.adapters.cloudwatch_journal import CloudWatchJournal
 from superbizagent.adapters.store import SqlCancelRequests
 from superbizagent.adapters.system_clock import SystemClock
@@ -40,7 +42,7 @@ from superbizagent.domain.steps import (
 )
 from superbizagent.ports import RunIds
 from tests.http_stub import Received, Reply, completion
-from tests.invocations import CONNECTION, EVENTS, OK, Json, World, event, world_on
+from tests.invocations import CONNECTION, EVENTS, OK, Context, Json, World, event, world_on
 from tests.translated_template import TEMPLATE
 
 RECORD = "2026-11-30T14:05:00Z ERROR payment gateway timed out, canary-evidence"
@@ -550,20 +552,203 @@ def test_what_is_shown_is_emitted_and_what_is_emitted_is_shown(resources: Json, 
     assert _shown(resources) == _emitted(blobs)
 
 
-def test_alarms_watch_what_is_emitted(resources: Json, blobs: list[Json]) -> None:
-    emitted = _emitted(blobs)
-    watched = [metric for metrics in _watched(resources).values() for metric in metrics]
-    own = [metric for metric in watched if metric["Namespace"] == "SuperBizAgent"]
-    assert len(own) > 8
-    for metric in own:
-        dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
-        assert (metric["MetricName"], frozenset(dimensions)) in emitted
-        # As Powertools names a service: two stacks of one account don't set off each other's alarms.
-        assert dimensions["service"] == {"Ref": "AWS::StackName"}
-        assert dimensions.get("outcome", "FAILED") in set(ReleaseOutcome)
-        assert dimensions.get("intent", "DIAGNOSIS") in set(Intent)
-        assert dimensions.get("guard", "EVIDENCE") in {"EVIDENCE", "MEANING"}
-        assert dimensions.get("code", "MODEL_THROTTLED") == "MODEL_THROTTLED"
+AWS_METRICS = {
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-websocket-api-logging.html
+    ("AWS/ApiGateway", "ApiId", "AWS::ApiGatewayV2::Api"): {
+        *("ConnectCount", "MessageCount", "IntegrationError", "ClientError", "ExecutionError", "IntegrationLatency")
+    },
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+    ("AWS/Lambda", "FunctionName", "AWS::Serverless::Function"): {
+        *("ConcurrentExecutions", "Duration", "Errors", "Invocations", "Throttles")
+    },
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-metrics.html
+    ("AWS/RDS", "DBInstanceIdentifier", "AWS::RDS::DBInstance"): {
+        *("CPUUtilization", "DatabaseConnections", "FreeStorageSpace", "FreeableMemory")
+    },
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    ("AWS/SQS", "QueueName", "AWS::SQS::Queue"): {"ApproximateNumberOfMessagesVisible"},
+}
+"""By namespace, dimension and the kind of resource that the dimension names: what AWS writes of it."""
+
+
+async def _everything_that_alarms_are_for(world: World, patch: pytest.MonkeyPatch) -> None:
+    """By the functions themselves: questions answered and not, a dead run, a sweep, a sign-in that nobody decides."""
+    await world.connect()
+    throttled = Reply({"error": {"message": "slow down"}}, 429)
+    for number, turns in enumerate(((LOOK, ("submit_draft", DRAFT)), (LOOK, throttled, throttled))):
+        world.model.answer = script(*turns)
+        await world.chat(request=f"g{number}", requestId=f"q{number}")
+    world.model.answer = world.answer_as_model
+    await _chat_that_dies(world, request="dies", requestId="dies")
+    await _sweep(world)
+    patch.delenv("AUTH_ISSUER", raising=False)
+    authorizer = importlib.import_module("functions.authorizer.app")
+    with pytest.raises(RuntimeError, match="CONFIGURATION_ERROR"):
+        await asyncio.to_thread(authorizer.handler, json.loads((EVENTS / "authorizer.json").read_text()), Context())
+
+
+async def test_every_alarm_watches_what_is_really_written(
+    world: World,
+    resources: Json,
+    written: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """By this stack, to the letter of each dimension's value, or else by AWS of a resource of this stack."""
+    await _everything_that_alarms_are_for(world, monkeypatch)
+    # As Powertools names a service: two stacks of one account don't set off each other's alarms.
+    stack = {"superbizagent": {"Ref": "AWS::StackName"}}
+    seen = [
+        (datum.namespace, datum.name, {name: stack.get(value, value) for name, value in datum.dimensions.items()})
+        for datum in _data(_blobs(capfd))
+    ]
+    watched = _watched(resources)
+    assert len(watched) == len(_properties(resources, "AWS::CloudWatch::Alarm")) > 10
+    for alarm, metrics in watched.items():
+        for metric in metrics:
+            name, dimensions = metric["MetricName"], {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+            if metric["Namespace"] == "SuperBizAgent":
+                assert ("SuperBizAgent", name, dimensions) in seen, alarm
+            else:
+                assert name in _of_aws(resources, metric["Namespace"], dimensions), alarm
+
+
+def _of_aws(resources: Json, namespace: str, dimensions: Mapping[str, Json]) -> set[str]:
+    """The metrics that AWS writes in that namespace of the resource that the one dimension names."""
+    [(dimension, value)] = dimensions.items()
+    resource = value["Ref"] if "Ref" in value else value["Fn::GetAtt"][0]
+    return AWS_METRICS[namespace, dimension, resources[resource]["Type"]]
+
+
+def test_the_dashboard_shows_what_aws_writes(resources: Json) -> None:
+    _, own = resources["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
+    assert own["DatabaseId"]["Fn::If"][1] == {"Ref": "Database"}
+    of_aws = [row for row in _rows(resources) if isinstance(row[0], str) and row[0].startswith("AWS/")]
+    assert len(of_aws) > 30
+    for namespace, name, dimension, value, _ in of_aws:
+        resource = {"DatabaseId": "Database"}.get(value[2:-1], value[2:-1]).removesuffix(f".{dimension}")
+        assert name in AWS_METRICS[namespace, dimension, resources[resource]["Type"]], value
+
+
+# Alarms that weigh one figure against another -------------------------------------------------------
+
+
+def _goes_off(alarm: Json, data: Iterable[Datum]) -> bool:
+    """On the values of one period. What has no value is missing, and nothing is known to stand in for it."""
+    values = list(data)
+    figures = {one["Id"]: _statistic(one["MetricStat"], values) for one in alarm["Metrics"] if "MetricStat" in one}
+    missing = {name for name, figure in figures.items() if figure is None}
+    if missing:
+        # One that is missing alone would be for the expression to guess at.
+        assert missing == set(figures)
+        return bool(alarm["TreatMissingData"] == "breaching")
+    [expression] = [one["Expression"] for one in alarm["Metrics"] if "Expression" in one]
+    functions = {"IF": lambda condition, true, false: true if condition else false}
+    result = eval(expression, {"__builtins__": {}}, {**figures, **functions})  # noqa: S307 - the template's own
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    return bool(result > alarm["Threshold"])
+
+
+def _statistic(asked: Json, data: Iterable[Datum]) -> float | None:
+    metric = asked["Metric"]
+    dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]} | {"service": "stack"}
+    wanted = (metric["Namespace"], metric["MetricName"], dimensions)
+    found = [datum.value for datum in data if (datum.namespace, datum.name, datum.dimensions) == wanted]
+    of: dict[str, Callable[[list[float]], float]] = {"Sum": sum, "SampleCount": len}
+    return of[asked["Stat"]](found) if found else None
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., list[Datum]]:
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "stack")
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "SuperBizAgent")
+    journal = CloudWatchJournal()
+
+    def record(*steps: Step) -> list[Datum]:
+        for step in steps:
+            journal.record(IDS, step, 1.0)
+        return list(_data(_blobs(capfd)))
+
+    return record
+
+
+def _ended(outcome: ReleaseOutcome) -> Finished:
+    code = "MODEL_TIMEOUT" if outcome is ReleaseOutcome.FAILED else None
+    return Finished(Intent.DIAGNOSIS, outcome, Usage(), 1.0, code, cause=CancelReason.SHUTDOWN, cancelling=0.1)
+
+
+FAILED, GOOD = _ended(ReleaseOutcome.FAILED), _ended(ReleaseOutcome.SUCCESS)
+FALLBACK, CANCELLED = _ended(ReleaseOutcome.FALLBACK), _ended(ReleaseOutcome.CANCELLED)
+DEAD, LATE = Abandoned(None, 190.0), Finished(None, ReleaseOutcome.FAILED, Usage(), 1.0, "X", stored=False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "goes_off"),
+    [
+        # A quiet team, in half an hour.
+        ([], False),
+        ([FAILED] * 2, False),
+        ([FAILED] * 3, True),
+        ([FAILED, FAILED, DEAD], True),
+        ([FAILED, *[GOOD] * 2], False),
+        ([*[FAILED] * 3, *[GOOD] * 2], True),
+        ([*[FAILED] * 3, *[FALLBACK] * 7], False),
+        ([*[FAILED] * 4, *[GOOD] * 6], True),
+        # Ends that nobody is to blame for, and one that was told before.
+        ([*[FAILED] * 2, *[CANCELLED] * 9], False),
+        ([*[FAILED] * 3, *[CANCELLED] * 99], True),
+        ([*[FAILED] * 2, *[LATE] * 9], False),
+        # A busy one.
+        ([*[FAILED] * 20, *[GOOD] * 480], False),
+        ([*[FAILED] * 50, *[GOOD] * 450], False),
+        ([*[FAILED] * 60, *[GOOD] * 400, *[FALLBACK] * 40], True),
+    ],
+)
+def test_failures_are_told_to_a_quiet_team_and_to_a_busy_one(
+    resources: Json, recorded: Callable[..., list[Datum]], steps: list[Step], goes_off: bool
+) -> None:
+    alarm = resources["RunsFailedAlarm"]["Properties"]
+    assert _goes_off(alarm, recorded(*steps)) == goes_off
+
+
+UNFOUNDED, MEANT_OTHERWISE = DraftChecked("EVIDENCE", {"NO_CLAIMS": 1}), DraftChecked("MEANING", {"NOT_SHOWN": 1})
+FOUNDED, PASSED = DraftChecked("EVIDENCE"), DraftChecked("MEANING")
+
+
+@pytest.mark.parametrize(
+    ("steps", "goes_off"),
+    [
+        ([], False),
+        ([UNFOUNDED] * 4, False),
+        ([UNFOUNDED] * 5, True),
+        ([*[FOUNDED, PASSED] * 5], False),
+        ([*[UNFOUNDED] * 3, *[FOUNDED, PASSED] * 3], False),
+        ([*[UNFOUNDED] * 3, *[FOUNDED, PASSED] * 2], True),
+        ([UNFOUNDED, *[FOUNDED, MEANT_OTHERWISE] * 2, *[FOUNDED, PASSED] * 2], True),
+        # Cut off between the guards: known by neither verdict.
+        ([FOUNDED] * 9, False),
+    ],
+)
+def test_rejected_drafts_are_told_as_a_share_of_drafts(
+    resources: Json, recorded: Callable[..., list[Datum]], steps: list[Step], goes_off: bool
+) -> None:
+    alarm = resources["DraftsRejectedAlarm"]["Properties"]
+    assert _goes_off(alarm, recorded(*steps)) == goes_off
+
+
+def test_figures_of_one_expression_are_of_one_period(resources: Json) -> None:
+    """https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html"""
+    for name, alarm in _properties(resources, "AWS::CloudWatch::Alarm").items():
+        periods = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", []) if "MetricStat" in one}
+        assert len(periods) == (1 if "Metrics" in alarm else 0), name
+
+
+def test_diagnoses_are_slow_at_five_sixths_of_what_a_run_may_take(resources: Json) -> None:
+    given = resources["ChatFunction"]["Properties"]["Environment"]["Variables"]
+    limit = settings.read(settings.RunSettings, {"RUN_SECONDS": given["RUN_SECONDS"]}).run_seconds
+    alarm = resources["DiagnosesSlowAlarm"]["Properties"]
+    assert alarm["Threshold"] == limit * 5 / 6
+    assert f"{alarm['Threshold']} seconds, of the {limit:g} it may" in alarm["AlarmDescription"]
 
 
 def test_every_alarm_says_what_to_do_tells_the_topic_and_is_documented(resources: Json) -> None:
