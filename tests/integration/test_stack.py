@@ -22,7 +22,7 @@ from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
 from superbizagent.adapters.secrets_manager import SecretsManager
 from superbizagent.domain.evidence import LookupKnowledge
-from tests.integration.test_template import READS
+from tests.integration.test_template import ENVIRONMENTS
 from tests.translated_template import TEMPLATE, translate
 
 Document = dict[str, Any]
@@ -185,8 +185,8 @@ def test_the_migration_runs_when_the_schema_has_a_new_revision(translated: Docum
 
 def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(translated: Document) -> None:
     resources = translated["Resources"]
-    for name, shapes in READS.items():
-        if settings.DatabaseSettings in shapes and name != "MigrateFunction":
+    for name, environment in ENVIRONMENTS.items():
+        if settings.DatabaseSettings in environment.shapes and name != "MigrateFunction":
             assert resources[name]["DependsOn"] == "Migration", name
     assert "Migration" in resources["DatabaseSecretRotation"]["DependsOn"]
     assert resources["DatabaseSecretRotation"]["Properties"]["RotateImmediatelyOnUpdate"] is False
@@ -195,8 +195,8 @@ def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(trans
 @pytest.mark.spec("SEC-5")
 def test_the_database_is_reached_from_its_network_over_tls_only(translated: Document) -> None:
     resources = translated["Resources"]
-    for name, shapes in READS.items():
-        assert ("VpcConfig" in resources[name]["Properties"]) == (settings.DatabaseSettings in shapes), name
+    for name, environment in ENVIRONMENTS.items():
+        assert ("VpcConfig" in resources[name]["Properties"]) == (settings.DatabaseSettings in environment.shapes), name
     database = resources["Database"]["Properties"]
     assert (database["StorageEncrypted"], database["PubliclyAccessible"]) == (True, False)
     assert resources["DatabaseParameters"]["Properties"]["Parameters"]["require_secure_transport"] == "1"
@@ -217,7 +217,7 @@ def test_the_access_log_has_no_query_no_header_and_no_message(translated: Docume
 def test_every_function_has_its_log_group_its_role_and_its_trace(translated: Document) -> None:
     resources = translated["Resources"]
     functions = {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::Lambda::Function"}
-    assert set(functions) == set(READS)
+    assert set(functions) == set(ENVIRONMENTS)
     assert len({json.dumps(one["Role"]) for one in functions.values()}) == len(functions)
     groups = {one["LoggingConfig"]["LogGroup"]["Ref"] for one in functions.values()}
     assert len(groups) == len(functions)
@@ -324,12 +324,13 @@ def _listed(value: Any) -> list[Any]:
 
 
 @pytest.mark.spec("SEC-5")
-@pytest.mark.parametrize("function", sorted(READS))
+@pytest.mark.parametrize("function", sorted(ENVIRONMENTS))
 async def test_each_function_may_do_just_what_it_does(translated: Document, asked: set[str], function: str) -> None:
-    for shape in READS[function]:
+    shapes = ENVIRONMENTS[function].shapes
+    for shape in shapes:
         if shape in CALLS:
             await CALLS[shape]()
-    signs_in = settings.DatabaseSettings in READS[function] and function != "MigrateFunction"
+    signs_in = settings.DatabaseSettings in shapes and function != "MigrateFunction"
     statements = [
         statement
         for statement in _statements(translated, function)
@@ -346,7 +347,7 @@ BY_ID = {"logs:GetQueryResults", "logs:StopQuery", "logs:GetLogRecord"}
 
 @pytest.mark.spec("SEC-5")
 def test_rights_are_of_named_resources(translated: Document) -> None:
-    for function in READS:
+    for function in ENVIRONMENTS:
         for statement in _statements(translated, function):
             resources = [json.dumps(resource) for resource in _listed(statement["Resource"])]
             if set(_listed(statement["Action"])) <= BY_ID:
