@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +341,81 @@ async def test_each_function_may_do_just_what_it_does(translated: Document, aske
     assert {statement["Effect"] for statement in statements} <= {"Allow"}
     given = {action for statement in statements for action in _listed(statement["Action"])}
     assert given == asked | (BY_TOKEN if signs_in else set())
+
+
+OF_AWS: dict[str, set[str]] = {
+    "AWSLambdaBasicExecutionRole": {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"},
+    "AWSLambdaVPCAccessExecutionRole": {
+        *("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
+        *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DeleteNetworkInterface"),
+        *("ec2:DescribeSubnets", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
+    },
+    "AWSXrayWriteOnlyAccess": {
+        *("xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets"),
+        "xray:GetSamplingStatisticSummaries",
+    },
+}
+"""What AWS's policies that SAM adds to a role allow, each of any resource:
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html"""
+NETWORK_RIGHTS = {action for actions in OF_AWS.values() for action in actions if action.startswith("ec2:")}
+ANOTHERS_LOGS = "arn:aws:logs:us-east-1:111122223333:log-group:/aws/lambda/another/chat:log-stream:x"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A boundary's statements, resolved. Denying wins, and what is not allowed is denied."""
+
+    statements: list[dict[str, Any]]
+
+    def lets(self, action: str, resource: str = "*", *, by_code: bool = False) -> bool:
+        applying = [one["Effect"] for one in self.statements if _applies(one, action, resource, by_code)]
+        return "Allow" in applying and "Deny" not in applying
+
+
+def _applies(statement: Mapping[str, Any], action: str, resource: str, by_code: bool) -> bool:
+    named = any(fnmatchcase(action, one) for one in _listed(statement.get("Action", statement.get("NotAction"))))
+    meets = statement.get("Condition", {"Null": {"lambda:SourceFunctionArn": "false"}})
+    assert meets == {"Null": {"lambda:SourceFunctionArn": "false"}}, "of no other condition this knows the meaning"
+    return (
+        named == ("Action" in statement)
+        and any(fnmatchcase(resource, one) for one in _listed(statement["Resource"]))
+        and (by_code or "Condition" not in statement)
+    )
+
+
+@pytest.mark.spec("SEC-5")
+@pytest.mark.parametrize("function", sorted(ENVIRONMENTS))
+def test_of_what_sam_allows_a_function_it_keeps_what_it_needs(translated: Document, function: str) -> None:
+    """No more of logs than to write its own, and of the network what Lambda does for it: its code can't."""
+    resources = translated["Resources"]
+    role = resources[f"{function}Role"]["Properties"]
+    assert role["PermissionsBoundary"] == {"Ref": "FunctionBoundary"}
+    boundary = resources["FunctionBoundary"]["Properties"]["PolicyDocument"]["Statement"]
+    bounded = Bounded(Resolver(translated, {}, PSEUDO).resolve(boundary))
+    allowed = {action for arn in role["ManagedPolicyArns"] for action in OF_AWS[arn.rpartition("/")[2]]}
+    group = resources[resources[function]["Properties"]["LoggingConfig"]["LogGroup"]["Ref"]]["Properties"]
+    name = group["LogGroupName"]["Fn::Sub"].replace("${AWS::StackName}", PSEUDO["AWS::StackName"])
+    own_logs = f"arn:aws:logs:us-east-1:111122223333:log-group:{name}:log-stream:x"
+
+    by_lambda = {action for action in allowed if bounded.lets(action, own_logs if "logs:" in action else "*")}
+    network = NETWORK_RIGHTS if "VpcConfig" in resources[function]["Properties"] else set()
+    assert by_lambda == {"logs:CreateLogStream", "logs:PutLogEvents"} | OF_AWS["AWSXrayWriteOnlyAccess"] | network
+    assert not [action for action in allowed if "logs:" in action and bounded.lets(action, ANOTHERS_LOGS)]
+    assert not [action for action in network if bounded.lets(action, by_code=True)]
+
+
+@pytest.mark.spec("SEC-5")
+def test_the_boundary_leaves_functions_what_their_own_policies_allow(translated: Document) -> None:
+    boundary = translated["Resources"]["FunctionBoundary"]["Properties"]["PolicyDocument"]["Statement"]
+    bounded = Bounded(Resolver(translated, {}, PSEUDO).resolve(boundary))
+    own = {
+        action
+        for function in ENVIRONMENTS
+        for statement in _statements(translated, function)
+        for action in _listed(statement["Action"])
+    }
+    assert len(own) > 5
+    assert not [action for action in own if not bounded.lets(action, by_code=True)]
 
 
 BY_ID = {"logs:GetQueryResults", "logs:StopQuery", "logs:GetLogRecord"}
