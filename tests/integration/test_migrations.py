@@ -22,7 +22,7 @@ from superbizagent.adapters.store import Database, SqlCancelRequests, SqlHistory
 from superbizagent.domain.run import Intent, RunStatus
 from superbizagent.errors import ConfigurationError, RunNotFound, SessionBusy, StoreError
 from superbizagent.ports import PriorContext
-from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end
+from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end, run_ids
 
 ROOT = Path(__file__).parents[2]
 REVISIONS = ["V011", "V012", "V013"]
@@ -129,9 +129,9 @@ async def test_a_run_from_before_v012_can_be_cancelled_ended_and_swept(new_datab
     longest = NOW + timedelta(minutes=15)
     with pytest.raises(SessionBusy):
         await runs.start(new_run(session_id="s1", created_at=longest))
-    assert list(await runs.abandon_overdue(longest, longest)) == []
+    assert run_ids(await runs.abandon_overdue(longest, longest)) == []
     late = longest + timedelta(seconds=11)
-    assert list(await runs.abandon_overdue(late, late)) == ["r2"]
+    assert run_ids(await runs.abandon_overdue(late, late)) == ["r2"]
     assert not await runs.finish("r2", run_end())
 
 

@@ -177,7 +177,7 @@ class Services:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, self.clock, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,

@@ -42,7 +42,7 @@ class Stage:
     def use_case(self) -> ChatUseCase:
         return ChatUseCase(
             runs=FakeRunStore(self.database),
-            cancel_watch=CancelWatch(FakeCancelRequests(self.database), self.poll_interval),
+            cancel_watch=CancelWatch(FakeCancelRequests(self.database), self.clock, self.poll_interval),
             model=self.model,
             sources=self.sources,
             redact=lambda text: text.replace("hunter2", "[secret-1]"),

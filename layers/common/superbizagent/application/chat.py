@@ -13,7 +13,7 @@ from superbizagent.application.defects import place_of
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
 from superbizagent.application.executors import diagnosis, knowledge_query, system_chat
-from superbizagent.application.journal import record
+from superbizagent.application.journal import record, record_abandoned
 from superbizagent.application.progress import Progress
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import Budget, BudgetLimits
@@ -49,6 +49,7 @@ from superbizagent.ports import (
     RunEnd,
     RunIds,
     RunStore,
+    StartResult,
     StoredRun,
 )
 
@@ -147,9 +148,10 @@ class ChatUseCase:
         context = self._context(session_id, request)
         with _persisting(context):
             prior = await self._runs.prior_context(session_id, request.owner)
-            earlier = await self._started(context, request)
-        if earlier is not None:
-            result = _repeated(earlier, request)
+            start = await self._started(context, request)
+        record_abandoned(self._journal, start.abandoned)
+        if start.earlier is not None:
+            result = _repeated(start.earlier, request)
         else:
             context.tell(Started(context.deadline - context.started))
             context.on_cancel(lambda: _tell_cancelled(context))
@@ -159,7 +161,7 @@ class ChatUseCase:
             raise asyncio.CancelledError
         return result
 
-    async def _started(self, context: RunContext, request: ChatRequest) -> StoredRun | None:
+    async def _started(self, context: RunContext, request: ChatRequest) -> StartResult:
         """A shutdown in this moment waits for the row, so that the row can be ended."""
         start = asyncio.ensure_future(self._runs.start(self._new_run(context, request)))
         try:
@@ -382,8 +384,8 @@ def _repeated(earlier: StoredRun, request: ChatRequest) -> ChatResult:
 
 
 def _tell_cancelled(context: RunContext) -> None:
-    if context.cancel_reason is not None:
-        context.tell(Cancelled(context.cancel_reason))
+    if context.cancel_reason is not None and context.cancelled_after is not None:
+        context.tell(Cancelled(context.cancel_reason, context.elapsed - context.cancelled_after))
 
 
 def _finished(context: RunContext, ended: _Ended, end: RunEnd, *, stored: bool) -> Finished:
