@@ -95,6 +95,16 @@ class Chosen:
         known = self._names | set(self.resources)
         return {name for name in self._references([*self.resources.values(), self.outputs]) if name not in known}
 
+    def needed_by(self, resource: str) -> set[str]:
+        """What is made before that resource, and deleted after it."""
+        needed: set[str] = set()
+        found = {resource}
+        while found:
+            needed |= found
+            found = {name for one in found for name in self._references(self.resources[one])}
+            found = (found & set(self.resources)) - needed
+        return needed - {resource}
+
     def value(self, resource: str, path: str) -> Any:
         found = self.resources[resource]["Properties"]
         for step in path.split("."):
@@ -181,6 +191,22 @@ def test_the_small_stack_is_small(translated: Document) -> None:
 
 def test_the_migration_runs_when_the_schema_has_a_new_revision(translated: Document) -> None:
     assert translated["Resources"]["Migration"]["Properties"]["Revision"] == known_revisions()[0]
+
+
+WAY_OUT = {
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::Route",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment",
+}
+
+
+def test_the_way_out_is_deleted_after_the_migration_has_answered(translated: Document) -> None:
+    """CloudFormation deletes first what nobody needs, and would wait for an answer that can't be sent any more."""
+    made = Chosen(translated, {})
+    way_out = {name for name, resource in made.resources.items() if resource["Type"] in WAY_OUT}
+    assert len(way_out) == 7
+    assert way_out <= made.needed_by("Migration")
 
 
 def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(translated: Document) -> None:
