@@ -21,6 +21,7 @@ from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
 from superbizagent.adapters.secrets_manager import SecretsManager
+from superbizagent.adapters.store import Timeouts
 from superbizagent.domain.evidence import LookupKnowledge
 from tests.integration.test_template import READS
 from tests.translated_template import TEMPLATE, translate
@@ -228,6 +229,11 @@ def test_the_database_is_reached_from_its_network_over_tls_only(translated: Docu
     assert resources["DatabaseParameters"]["Properties"]["Parameters"]["require_secure_transport"] == "1"
     assert resources["DatabaseProxy"]["Properties"]["RequireTLS"] is True
     assert resources["Database"]["DeletionPolicy"] == "Snapshot"
+
+
+def test_the_database_forgets_connections_of_dead_processes_and_keeps_those_in_use(translated: Document) -> None:
+    limit = int(translated["Resources"]["DatabaseParameters"]["Properties"]["Parameters"]["wait_timeout"])
+    assert 2 * Timeouts().recycle < limit < 3600
 
 
 @pytest.mark.spec("SEC-4")
