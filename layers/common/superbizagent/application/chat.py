@@ -219,6 +219,7 @@ class ChatUseCase:
             ended = await self._settled(work, context)
         if not ended:
             _log.error("run went on after its end", extra={"run_id": context.run_id})
+            work.add_done_callback(_unheard)
             return self._failed(context, BudgetExhausted("wall_time", self._limits.budget.wall_time))
         try:
             return work.result()
@@ -415,6 +416,12 @@ def _persisting(context: RunContext) -> Iterator[None]:
         _log.error("store failed", extra={"defect": place_of(error)})
         context.tell(NotStored(InternalFailure.code))
         raise RunPersistenceFailed from error
+
+
+def _unheard(work: asyncio.Task[_Ended]) -> None:
+    """Takes what became of work that nobody waits for: else asyncio logs its traceback, with a vendor's words in it."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _cancelling() -> bool:
