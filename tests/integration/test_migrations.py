@@ -26,6 +26,8 @@ from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, publishe
 
 ROOT = Path(__file__).parents[2]
 REVISIONS = ["V011", "V012", "V013"]
+WRITTEN = NOW.strftime("%Y-%m-%d %H:%M:%S.%f")
+"""As a statement of one's own has it: from Python 3.12 on sqlite3 no longer likes to be given a datetime."""
 NEWEST = ScriptDirectory.from_config(config()).get_current_head()
 
 
@@ -52,7 +54,7 @@ def _rows(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
 def _write_as_before_v012(engine: Engine) -> None:
     """What the release before wrote: two runs, one of them still running."""
     session = "INSERT INTO chat_session VALUES ('s1', 'ada', 1, :at, :at)"
-    _execute(engine, session, at=NOW.replace(tzinfo=None))
+    _execute(engine, session, at=WRITTEN)
     _write_run(engine, "r1", "SUCCESS", chat_content(TRICKY).model_dump_json(exclude_none=True))
     _write_run(engine, "r2", "RUNNING", None)
 
@@ -66,7 +68,7 @@ def _write_run(engine: Engine, run_id: str, status: str, content: str | None) ->
         query=TRICKY,
         status=status,
         content=content,
-        at=NOW.replace(tzinfo=None),
+        at=WRITTEN,
     )
 
 
@@ -156,7 +158,7 @@ async def test_each_step_goes_back_and_forward_with_rows_in_place(new_database: 
     _execute(
         engine,
         "INSERT INTO chat_session (session_id, owner, created_at, last_active_at) VALUES ('s1', 'ada', :at, :at)",
-        at=NOW.replace(tzinfo=None),
+        at=WRITTEN,
     )
     _write_run(engine, "meanwhile", "SUCCESS", None)
     for revision in ("V012", "V013"):

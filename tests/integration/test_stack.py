@@ -23,6 +23,7 @@ from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
 from superbizagent.adapters.secrets_manager import SecretsManager
+from superbizagent.adapters.store import Timeouts
 from superbizagent.domain.evidence import LookupKnowledge
 from tests.integration.test_template import ENVIRONMENTS
 from tests.translated_template import TEMPLATE, translate
@@ -96,6 +97,16 @@ class Chosen:
     def dangling(self) -> set[str]:
         known = self._names | set(self.resources)
         return {name for name in self._references([*self.resources.values(), self.outputs]) if name not in known}
+
+    def needed_by(self, resource: str) -> set[str]:
+        """What is made before that resource, and deleted after it."""
+        needed: set[str] = set()
+        found = {resource}
+        while found:
+            needed |= found
+            found = {name for one in found for name in self._references(self.resources[one])}
+            found = (found & set(self.resources)) - needed
+        return needed - {resource}
 
     def value(self, resource: str, path: str) -> Any:
         found = self.resources[resource]["Properties"]
@@ -185,6 +196,22 @@ def test_the_migration_runs_when_the_schema_has_a_new_revision(translated: Docum
     assert translated["Resources"]["Migration"]["Properties"]["Revision"] == known_revisions()[0]
 
 
+WAY_OUT = {
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::Route",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment",
+}
+
+
+def test_the_way_out_is_deleted_after_the_migration_has_answered(translated: Document) -> None:
+    """CloudFormation deletes first what nobody needs, and would wait for an answer that can't be sent any more."""
+    made = Chosen(translated, {})
+    way_out = {name for name, resource in made.resources.items() if resource["Type"] in WAY_OUT}
+    assert len(way_out) == 7
+    assert way_out <= made.needed_by("Migration")
+
+
 def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(translated: Document) -> None:
     resources = translated["Resources"]
     for name, environment in ENVIRONMENTS.items():
@@ -204,6 +231,11 @@ def test_the_database_is_reached_from_its_network_over_tls_only(translated: Docu
     assert resources["DatabaseParameters"]["Properties"]["Parameters"]["require_secure_transport"] == "1"
     assert resources["DatabaseProxy"]["Properties"]["RequireTLS"] is True
     assert resources["Database"]["DeletionPolicy"] == "Snapshot"
+
+
+def test_the_database_forgets_connections_of_dead_processes_and_keeps_those_in_use(translated: Document) -> None:
+    limit = int(translated["Resources"]["DatabaseParameters"]["Properties"]["Parameters"]["wait_timeout"])
+    assert 2 * Timeouts().recycle < limit < 3600
 
 
 @pytest.mark.spec("SEC-4")
