@@ -66,8 +66,9 @@ if TYPE_CHECKING:
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
-    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.chat import ChatUseCase
     from superbizagent.application.evidence_tools import EvidenceSources
+    from superbizagent.application.execution import ChatLimits
 
 T = TypeVar("T")
 
@@ -392,8 +393,8 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
 
 
 def _limits(settings: RunSettings) -> "ChatLimits":
-    from superbizagent.application.chat import ChatLimits
     from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.application.execution import ChatLimits
     from superbizagent.domain.budget import BudgetLimits
 
     return ChatLimits(

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, text
 
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlRunStore
 from superbizagent.application.cancellation import CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatRequest, ChatResult, ChatUseCase
+from superbizagent.application.chat import ChatRequest, ChatResult, ChatUseCase
+from superbizagent.application.execution import ChatLimits
 from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.run import Intent
 from superbizagent.frames import RunFrames, Socket
