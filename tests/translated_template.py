@@ -1,6 +1,6 @@
 """Translates template.yaml into plain CloudFormation, as the service would, without an account: for tools and tests.
 
-python -m tests.translated_template > translated.json
+python -m tests.translated_template [PARAMETER=VALUE …] > translated.json
 """
 
 import json
@@ -27,6 +27,17 @@ POLICIES = {
     )
 }
 
+PSEUDO = {
+    "AWS::AccountId": "111122223333",
+    "AWS::NotificationARNs": "",
+    "AWS::Partition": "aws",
+    "AWS::Region": "us-east-1",
+    "AWS::StackId": "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1",
+    "AWS::StackName": "s",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+"""Of a stack of no account."""
+
 
 def translate(parameters: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The template with its packages uploaded, after the transform. `parameters` replace defaults."""
@@ -44,4 +55,4 @@ def translate(parameters: Mapping[str, str] | None = None) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(translate(), sys.stdout, indent=1)
+    json.dump(translate(dict(pair.split("=", 1) for pair in sys.argv[1:])), sys.stdout, indent=1)

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from superbizagent.adapters.cloudwatch_logs.calls import Calls, Request, new_api
 from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
+from superbizagent.adapters.page_bucket import PageBucket
 from superbizagent.adapters.secrets_manager import SecretsManager
 from superbizagent.domain.evidence import LookupKnowledge
 from tests.integration.test_template import READS
-from tests.translated_template import TEMPLATE, translate
+from tests.translated_template import PSEUDO, TEMPLATE, translate
 
 Document = dict[str, Any]
 
@@ -36,6 +38,14 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "tokens": {"DatabaseLogin": "iam"},
     "proxy": {"RdsProxy": "true"},
     "knowledge base": {"KnowledgeBaseId": "ABCDEFGHIJ"},
+    "page": {
+        "Page": "true",
+        "AuthIssuer": "https://id.example.com/",
+        "AuthAudience": "superbizagent",
+        "PageClientId": "page",
+        "PageAuthorizationEndpoint": "https://id.example.com/authorize",
+        "PageTokenEndpoint": "https://id.example.com/token",
+    },
 }
 """What changes which resources there are. All of them are tried with each other."""
 REST = {
@@ -46,15 +56,6 @@ REST = {
     "ChatConcurrency": "10",
     "ApiGatewayLogging": "false",
     "AlarmEmail": "oncall@example.com",
-}
-PSEUDO = {
-    "AWS::AccountId": "111122223333",
-    "AWS::NotificationARNs": "",
-    "AWS::Partition": "aws",
-    "AWS::Region": "us-east-1",
-    "AWS::StackId": "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1",
-    "AWS::StackName": "s",
-    "AWS::URLSuffix": "amazonaws.com",
 }
 
 
@@ -89,7 +90,11 @@ class Chosen:
         self._resolver = Resolver(document, parameters, PSEUDO)
         self._names = {*document["Parameters"], *PSEUDO, "AWS::NoValue"}
         self.resources = self._resolver.resources
-        self.outputs = document["Outputs"]
+        self.outputs = [
+            output
+            for output in document["Outputs"].values()
+            if "Condition" not in output or self._resolver.condition(output["Condition"])
+        ]
 
     def dangling(self) -> set[str]:
         known = self._names | set(self.resources)
@@ -149,6 +154,8 @@ LINTED = {
         "RdsProxy": "true",
         "VpcEndpoints": "true",
         "KnowledgeBaseId": "ABCDEFGHIJ",
+        **CHOICES["page"],
+        "PageAudience": "superbizagent",
     },
 }
 """cfn-lint itself tries every combination of conditions; what it can't know is what parameters are."""
@@ -169,7 +176,8 @@ def test_the_translated_template_is_clean(tmp_path: Path) -> None:
 
 def test_the_small_stack_is_small(translated: Document) -> None:
     kinds = {resource["Type"] for resource in Chosen(translated, {}).resources.values()}
-    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription"}
+    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription", "AWS::S3::Bucket"}
+    assert not [kind for kind in kinds if kind.startswith("AWS::CloudFront::")]
     own = {resource["Type"] for resource in Chosen(translated, CHOICES["database"]).resources.values()}
     assert not own & {
         "AWS::RDS::DBInstance",
@@ -242,11 +250,16 @@ def test_a_question_that_was_not_taken_is_kept_in_an_encrypted_queue(translated:
 
 # Rights --------------------------------------------------------------------------------------------
 
-ACTIONS = {"apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections"}
+ACTIONS = {
+    "apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections",
+    "s3.DeleteObjects": "s3:DeleteObject",
+    "s3.ListObjectsV2": "s3:ListBucket",
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "StartQuery": {"queryId": "q"},
     "GetSecretValue": {"SecretString": "s"},
     "Retrieve": {"retrievalResults": []},
+    "ListObjectsV2": {"Contents": [{"Key": "old.js"}]},
 }
 
 
@@ -293,6 +306,18 @@ async def _read_secret() -> None:
     SecretsManager().text(SECRET)
 
 
+def _page(folder: str) -> Path:
+    Path(folder, "index.html").touch()
+    return Path(folder)
+
+
+async def _publish() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bucket = PageBucket("b", _page(folder))
+        bucket.publish({})
+        bucket.empty()
+
+
 CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ChannelSettings: _post,
     settings.DatabaseSettings: _sign_in,
@@ -301,6 +326,7 @@ CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ModelSettings: _read_secret,
     settings.RedactionSettings: _read_secret,
     settings.AccountSettings: _read_secret,
+    settings.PageSettings: _publish,
 }
 """Which vendor's calls a part of the settings leads to."""
 # Functions sign in with tokens where the stack says so; the owner, who migrates, never does.
@@ -353,8 +379,9 @@ def test_rights_are_of_named_resources(translated: Document) -> None:
                 continue
             assert not [resource for resource in resources if resource.strip('"') == "*"], (function, statement)
             for resource in resources:
-                # A wildcard is the last part of a path: any connection of this one stage.
-                assert "*" not in resource or resource.rstrip('"}').endswith("/POST/@connections/*"), resource
+                # A wildcard is the last part of a path: any connection of this one stage, any file of this one bucket.
+                path = resource.rstrip('"}')
+                assert "*" not in resource or path.endswith(("/POST/@connections/*", "${PageBucket.Arn}/*")), resource
 
 
 def test_the_services_that_are_called_are_known_to_boto3() -> None:

