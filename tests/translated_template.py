@@ -5,7 +5,7 @@ python -m tests.translated_template [PARAMETER=VALUE …] > translated.json
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,19 @@ PSEUDO = {
 """Of a stack of no account."""
 
 
-def translate(parameters: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The template with its packages uploaded, after the transform. `parameters` replace defaults."""
+def translate(
+    parameters: Mapping[str, str] | None = None, edit: Callable[[dict[str, Any]], None] = lambda _: None
+) -> dict[str, Any]:
+    """The template with its packages uploaded, after the transform. `parameters` replace defaults; `edit` is what
+    somebody changes in the template before it is deployed.
+    """
     document = read_document(TEMPLATE)
     for resource in document["Resources"].values():
         artifact = ARTIFACTS.get(resource["Type"])
         if artifact is not None:
             name = resource["Properties"][artifact].replace("/", "-")
             resource["Properties"][artifact] = f"s3://packages/{name}"
+    edit(document)
     for name, value in (parameters or {}).items():
         document["Parameters"][name]["Default"] = value
     translator = Translator(POLICIES, Parser())

@@ -37,6 +37,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "endpoints": {"VpcEndpoints": "true"},
     "tokens": {"DatabaseLogin": "iam"},
     "proxy": {"RdsProxy": "true"},
+    "snapshots": {"ChatSnapStart": "true"},
     "knowledge base": {"KnowledgeBaseId": "ABCDEFGHIJ"},
     "page": {
         "Page": "true",
@@ -156,6 +157,7 @@ LINTED = {
         "KnowledgeBaseId": "ABCDEFGHIJ",
         **CHOICES["page"],
         "PageAudience": "superbizagent",
+        "ChatSnapStart": "true",
     },
 }
 """cfn-lint itself tries every combination of conditions; what it can't know is what parameters are."""
@@ -177,7 +179,7 @@ def test_the_translated_template_is_clean(tmp_path: Path) -> None:
 def test_the_small_stack_is_small(translated: Document) -> None:
     kinds = {resource["Type"] for resource in Chosen(translated, {}).resources.values()}
     assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription", "AWS::S3::Bucket"}
-    assert not [kind for kind in kinds if kind.startswith("AWS::CloudFront::")]
+    assert not [kind for kind in kinds if kind.startswith(("AWS::AppConfig::", "AWS::CloudFront::"))]
     own = {resource["Type"] for resource in Chosen(translated, CHOICES["database"]).resources.values()}
     assert not own & {
         "AWS::RDS::DBInstance",
@@ -244,6 +246,8 @@ def test_a_question_that_was_not_taken_is_kept_in_an_encrypted_queue(translated:
         if one["Type"] == "AWS::Lambda::EventInvokeConfig"
         and one["Properties"]["FunctionName"] == {"Ref": "ChatFunction"}
     ]
+    [sending] = [one for one in _statements(translated, "ChatFunction") if one["Action"] == "sqs:SendMessage"]
+    assert sending["Resource"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert invocation["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert resources["FailedChats"]["Properties"]["SqsManagedSseEnabled"] is True
 
