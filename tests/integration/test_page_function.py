@@ -152,11 +152,13 @@ async def test_an_update_writes_what_is_new_and_removes_what_is_gone(deployment:
     assert json.loads(stored["config.json"]) == changed
 
 
-async def test_a_deleted_page_leaves_a_bucket_that_can_be_deleted(deployment: Deployment) -> None:
+async def test_a_deleted_page_leaves_a_bucket_that_can_be_deleted(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await deployment.deploy()
-    # More than one listing, and one deletion, can hold.
-    for number in range(1_001):
-        deployment.s3.put_object(Bucket=BUCKET, Key=f"{number}.js", Body=b"")
+    # In place of a thousand, so that the page is more than one listing holds, and one deletion.
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
+    assert deployment.s3.list_objects_v2(Bucket=BUCKET)["IsTruncated"]
     assert (await deployment.deploy("Delete"))["Status"] == "SUCCESS"
     deployment.s3.delete_bucket(Bucket=BUCKET)
     # As after a creation that got no further, or when somebody was quicker.
