@@ -29,6 +29,7 @@ BARE = {
     "sweep": (*EVENTS, "aws_lambda_powertools.metrics", *STORE),
     "chat": (*EVENTS, "aws_lambda_powertools.metrics", *STORE, *RUNS),
     "migrate": (*EVENTS, *STORE, "alembic.command", "alembic.script"),
+    "page": (*EVENTS, *STORE),
 }
 
 

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,11 +23,12 @@ from superbizagent.adapters.cloudwatch_logs.calls import Calls, Request, new_api
 from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
+from superbizagent.adapters.page_bucket import PageBucket
 from superbizagent.adapters.secrets_manager import SecretsManager
 from superbizagent.adapters.store import Timeouts
 from superbizagent.domain.evidence import LookupKnowledge
 from tests.integration.test_template import ENVIRONMENTS
-from tests.translated_template import TEMPLATE, translate
+from tests.translated_template import PSEUDO, TEMPLATE, translate
 
 Document = dict[str, Any]
 
@@ -38,7 +40,16 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "endpoints": {"VpcEndpoints": "true"},
     "tokens": {"DatabaseLogin": "iam"},
     "proxy": {"RdsProxy": "true"},
+    "snapshots": {"ChatSnapStart": "true"},
     "knowledge base": {"KnowledgeBaseId": "ABCDEFGHIJ"},
+    "page": {
+        "Page": "true",
+        "AuthIssuer": "https://id.example.com/",
+        "AuthAudience": "superbizagent",
+        "PageClientId": "page",
+        "PageAuthorizationEndpoint": "https://id.example.com/authorize",
+        "PageTokenEndpoint": "https://id.example.com/token",
+    },
 }
 """What changes which resources there are. All of them are tried with each other."""
 REST = {
@@ -49,15 +60,6 @@ REST = {
     "ChatConcurrency": "10",
     "ApiGatewayLogging": "false",
     "AlarmEmail": "oncall@example.com",
-}
-PSEUDO = {
-    "AWS::AccountId": "111122223333",
-    "AWS::NotificationARNs": "",
-    "AWS::Partition": "aws",
-    "AWS::Region": "us-east-1",
-    "AWS::StackId": "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1",
-    "AWS::StackName": "s",
-    "AWS::URLSuffix": "amazonaws.com",
 }
 
 
@@ -92,7 +94,11 @@ class Chosen:
         self._resolver = Resolver(document, parameters, PSEUDO)
         self._names = {*document["Parameters"], *PSEUDO, "AWS::NoValue"}
         self.resources = self._resolver.resources
-        self.outputs = document["Outputs"]
+        self.outputs = [
+            output
+            for output in document["Outputs"].values()
+            if "Condition" not in output or self._resolver.condition(output["Condition"])
+        ]
 
     def dangling(self) -> set[str]:
         known = self._names | set(self.resources)
@@ -162,6 +168,9 @@ LINTED = {
         "RdsProxy": "true",
         "VpcEndpoints": "true",
         "KnowledgeBaseId": "ABCDEFGHIJ",
+        **CHOICES["page"],
+        "PageAudience": "superbizagent",
+        "ChatSnapStart": "true",
     },
 }
 """cfn-lint itself tries every combination of conditions; what it can't know is what parameters are."""
@@ -182,7 +191,8 @@ def test_the_translated_template_is_clean(tmp_path: Path) -> None:
 
 def test_the_small_stack_is_small(translated: Document) -> None:
     kinds = {resource["Type"] for resource in Chosen(translated, {}).resources.values()}
-    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription"}
+    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription", "AWS::S3::Bucket"}
+    assert not [kind for kind in kinds if kind.startswith(("AWS::AppConfig::", "AWS::CloudFront::"))]
     own = {resource["Type"] for resource in Chosen(translated, CHOICES["database"]).resources.values()}
     assert not own & {
         "AWS::RDS::DBInstance",
@@ -270,17 +280,24 @@ def test_a_question_that_was_not_taken_is_kept_in_an_encrypted_queue(translated:
         if one["Type"] == "AWS::Lambda::EventInvokeConfig"
         and one["Properties"]["FunctionName"] == {"Ref": "ChatFunction"}
     ]
+    [sending] = [one for one in _statements(translated, "ChatFunction") if one["Action"] == "sqs:SendMessage"]
+    assert sending["Resource"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert invocation["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert resources["FailedChats"]["Properties"]["SqsManagedSseEnabled"] is True
 
 
 # Rights --------------------------------------------------------------------------------------------
 
-ACTIONS = {"apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections"}
+ACTIONS = {
+    "apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections",
+    "s3.DeleteObjects": "s3:DeleteObject",
+    "s3.ListObjectsV2": "s3:ListBucket",
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "StartQuery": {"queryId": "q"},
     "GetSecretValue": {"SecretString": "s"},
     "Retrieve": {"retrievalResults": []},
+    "ListObjectsV2": {"Contents": [{"Key": "old.js"}]},
 }
 
 
@@ -327,6 +344,18 @@ async def _read_secret() -> None:
     SecretsManager().text(SECRET)
 
 
+def _page(folder: str) -> Path:
+    Path(folder, "index.html").touch()
+    return Path(folder)
+
+
+async def _publish() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bucket = PageBucket("b", _page(folder))
+        bucket.publish({})
+        bucket.empty()
+
+
 CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ChannelSettings: _post,
     settings.DatabaseSettings: _sign_in,
@@ -335,6 +364,7 @@ CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ModelSettings: _read_secret,
     settings.RedactionSettings: _read_secret,
     settings.AccountSettings: _read_secret,
+    settings.PageSettings: _publish,
 }
 """Which vendor's calls a part of the settings leads to."""
 # Functions sign in with tokens where the stack says so; the owner, who migrates, never does.
@@ -463,8 +493,9 @@ def test_rights_are_of_named_resources(translated: Document) -> None:
                 continue
             assert not [resource for resource in resources if resource.strip('"') == "*"], (function, statement)
             for resource in resources:
-                # A wildcard is the last part of a path: any connection of this one stage.
-                assert "*" not in resource or resource.rstrip('"}').endswith("/POST/@connections/*"), resource
+                # A wildcard is the last part of a path: any connection of this one stage, any file of this one bucket.
+                path = resource.rstrip('"}')
+                assert "*" not in resource or path.endswith(("/POST/@connections/*", "${PageBucket.Arn}/*")), resource
 
 
 def test_the_services_that_are_called_are_known_to_boto3() -> None:

@@ -52,6 +52,7 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
+    PageSettings,
     RedactionSettings,
     RunSettings,
     SignInSettings,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.page_bucket import PageBucket
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
     from superbizagent.application.chat import ChatUseCase
@@ -192,6 +194,12 @@ class Services:
         from superbizagent.adapters.cloudformation import put_answer
 
         return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
+
+    def page_bucket(self, name: str) -> "PageBucket":
+        """Where a deployment keeps the page."""
+        from superbizagent.adapters.page_bucket import PageBucket
+
+        return PageBucket(name, read(PageSettings).page_folder)
 
     @cached_property
     def channel(self) -> Channel:

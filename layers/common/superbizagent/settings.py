@@ -158,6 +158,12 @@ class KnowledgeSettings(_Settings):
     embeddings_query_seconds: Seconds = 5.0
 
 
+class PageSettings(_Settings):
+    """`page_folder` holds the page as it is deployed."""
+
+    page_folder: Path
+
+
 class RunSettings(_Settings):
     """Limits of one run; seconds, calls and tokens."""
 
