@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, Timeouts
     from superbizagent.adapters.store.runs import SqlRunStore
     from superbizagent.application.cancellation import CancelUseCase
-    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.chat import ChatUseCase
     from superbizagent.application.connections import ConnectionUseCase
     from superbizagent.application.evidence_tools import EvidenceSources
+    from superbizagent.application.execution import ChatLimits
     from superbizagent.application.history import HistoryUseCase
     from superbizagent.application.sweep import SweepUseCase
     from superbizagent.custom_resource import CustomResource, TimeLeft
@@ -204,7 +205,7 @@ class Services:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, self.clock, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,
@@ -429,8 +430,8 @@ def _log_sources(evidence: EvidenceFile, clock: Clock, redact: Redactor, limits:
 
 
 def _limits(settings: RunSettings) -> ChatLimits:
-    from superbizagent.application.chat import ChatLimits
     from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.application.execution import ChatLimits
     from superbizagent.domain.budget import BudgetLimits
 
     return ChatLimits(
