@@ -51,8 +51,6 @@ def output(code: str, cache: str, given: str = "") -> str:
         **environment(),
         "PYTHONPYCACHEPREFIX": cache,
         "PYTHONDONTWRITEBYTECODE": "",
-        # As the template has it.
-        "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=variables, cwd=ROOT, input=given, capture_output=True, text=True, check=True)  # noqa: S603

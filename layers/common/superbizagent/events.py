@@ -1,13 +1,16 @@
-"""API Gateway's WebSocket events: of each no more than is read, so that nothing else in it keeps anybody out.
-
-Powertools' models of them check every field, and a cold start builds them all.
-"""
+"""API Gateway's WebSocket events, by Powertools' models, less their habit of quoting what doesn't fit."""
 
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from aws_lambda_powertools.utilities.parser.models import (
+    APIGatewayWebSocketConnectEventModel,
+    APIGatewayWebSocketConnectEventRequestContext,
+    APIGatewayWebSocketMessageEventModel,
+    APIGatewayWebSocketMessageEventRequestContext,
+)
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from superbizagent.errors import TokenMalformed, TokenMissing
@@ -53,20 +56,15 @@ def subprotocols(headers: Mapping[str, list[str]]) -> Iterator[str]:
             yield from (offered.strip() for value in values for offered in value.split(","))
 
 
-class _Context(BaseModel):
-    connection_id: str = Field(alias="connectionId", min_length=1)
-
-
-class _ConnectContext(_Context):
+class _ConnectContext(APIGatewayWebSocketConnectEventRequestContext):
+    # Nothing reads it, and the address's parser fails by RecursionError on what is nested deeply enough.
+    identity: Any = None
     authorizer: dict[str, Any] | None = None
 
 
-class ConnectEvent(BaseModel):
-    """The handshake that the authorizer let in. Absent headers may be null."""
-
+class ConnectEvent(APIGatewayWebSocketConnectEventModel):
     model_config = _QUIET
     request_context: _ConnectContext = Field(alias="requestContext")
-    multi_value_headers: dict[str, list[str]] | None = Field(default=None, alias="multiValueHeaders")
 
     @property
     def connection_id(self) -> str:
@@ -81,14 +79,21 @@ class ConnectEvent(BaseModel):
     @property
     def subprotocol(self) -> str | None:
         """What the handshake has to select; None for a client that offers nothing we speak."""
-        return SUBPROTOCOL if SUBPROTOCOL in subprotocols(self.multi_value_headers or {}) else None
+        return SUBPROTOCOL if SUBPROTOCOL in subprotocols(self.multi_value_headers) else None
+
+
+class _EndedContext(BaseModel):
+    connection_id: str = Field(alias="connectionId")
 
 
 class DisconnectEvent(BaseModel):
-    """The end of a connection, heard whatever else its event lacks: nobody would send it again."""
+    """The end of a connection, heard whatever else its event lacks: nobody would send it again.
+
+    Powertools' model of it asks for a reason, which a connection that just vanished doesn't give.
+    """
 
     model_config = _QUIET
-    request_context: _Context = Field(alias="requestContext")
+    request_context: _EndedContext = Field(alias="requestContext")
 
     @property
     def connection_id(self) -> str:
@@ -100,11 +105,11 @@ def _flag(value: object) -> object:
     return value == "true" if isinstance(value, str) else value
 
 
-class _MessageContext(_Context):
-    request_id: str = Field(alias="requestId")
+class _MessageContext(APIGatewayWebSocketMessageEventRequestContext):
+    identity: Any = None  # as above
 
 
-class MessageEvent(BaseModel):
+class MessageEvent(APIGatewayWebSocketMessageEventModel):
     """A client's message: by AWS_PROXY as text, by the chat route's mapping template in base64."""
 
     model_config = _QUIET
