@@ -10,6 +10,7 @@ from superbizagent import bootstrap
 
 logger = Logger(service="superbizagent")
 metrics = Metrics()
+bootstrap.import_for("connections", "sweep")
 
 
 @logger.inject_lambda_context(clear_state=True)

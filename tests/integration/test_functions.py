@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from sqlalchemy import text
 
 from superbizagent import bootstrap, settings
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase
 from superbizagent.application.connections import ConnectionUseCase

@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy import event as sqlalchemy_event
 
 from superbizagent import bootstrap
-from superbizagent.adapters.store import Database, SqlRunStore
+from superbizagent.adapters.store import Database
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.budget import Usage
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import SessionNotFound

@@ -18,7 +18,9 @@ from sqlalchemy import Engine, MetaData, inspect, text
 from migrations.__main__ import main
 from migrations.comparison import METADATA, compare_type, include_object
 from migrations.run import config, current, downgrade, lock_name, upgrade
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlHistory, SqlRunStore
+from superbizagent.adapters.store import Database, SqlCancelRequests
+from superbizagent.adapters.store.history import SqlHistory
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import Intent, RunStatus
 from superbizagent.errors import ConfigurationError, RunNotFound, SessionBusy, StoreError
 from superbizagent.ports import PriorContext

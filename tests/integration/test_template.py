@@ -239,7 +239,7 @@ def test_what_a_handler_reads_is_found_in_its_code() -> None:
     assert connect.variables == {*Read(settings.DatabaseSettings).variables, "TERMINAL_RESERVE_SECONDS"}
     asking = environment_of("chat = bootstrap.services().chat")
     assert {"OPENAI_MODEL", "EMBEDDINGS_MODEL", "RUN_SECONDS", "DATABASE_HOST"} <= asking.variables
-    assert environment_of("bootstrap.import_for_runs()").variables == set()
+    assert environment_of("bootstrap.import_for('runs')").variables == set()
 
 
 def test_the_sweep_waits_as_long_as_a_run_may_write(template: dict[str, Any]) -> None:

@@ -1,17 +1,22 @@
 """The few interfaces the core needs. Adapters implement them; fakes mirror them in tests."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Protocol
+# Annotations stay text: who implements or uses one port need not load what all of them speak of.
+from __future__ import annotations
 
-from superbizagent.domain.budget import Usage
-from superbizagent.domain.content import PublicContent
-from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
-from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
-from superbizagent.domain.steps import Step
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from superbizagent.domain.budget import Usage
+    from superbizagent.domain.content import PublicContent
+    from superbizagent.domain.conversation import ModelReply, ModelRequest
+    from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
+    from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
+    from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+    from superbizagent.domain.steps import Step
 
 
 class Clock(Protocol):
@@ -243,7 +248,7 @@ class RunControl:
 
     session_id: str
     run_id: str
-    cancel_client_disconnect: "CancelClientDisconnect"
+    cancel_client_disconnect: CancelClientDisconnect
 
 
 class CancelClientDisconnect(Protocol):

@@ -32,7 +32,10 @@ class _Settings(BaseModel):
     """Fields are named like their variables, in lower case."""
 
     # Values stay out of errors, for some of them are secrets, and out of `repr` by the same reasoning.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, str_strip_whitespace=True, allow_inf_nan=False)
+    # Built when they are read: each function reads a few of them, and a cold start need not build the others.
+    model_config = ConfigDict(
+        frozen=True, hide_input_in_errors=True, str_strip_whitespace=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class DatabaseSettings(_Settings):

@@ -10,13 +10,15 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from sqlalchemy import Connection, text
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlRunStore
+from superbizagent.adapters.store import Database, SqlCancelRequests
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.application.cancellation import CancelWatch
 from superbizagent.application.chat import ChatRequest, ChatResult, ChatUseCase
 from superbizagent.application.execution import ChatLimits
+from superbizagent.client_socket import Socket
 from superbizagent.domain.conversation import ModelReply, ModelRequest
 from superbizagent.domain.run import Intent
-from superbizagent.frames import RunFrames, Socket
+from superbizagent.frames import RunFrames
 from superbizagent.ports import AbandonedRun, CancelRequest, NewRun, PriorContext, RunEnd, StartResult, StoredRun
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason
 from superbizagent.errors import StoreError
 from superbizagent.ports import CancelRequest

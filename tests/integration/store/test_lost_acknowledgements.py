@@ -12,14 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from superbizagent.adapters.store import (
-    Database,
-    SqlCancelRequests,
-    SqlConnections,
-    SqlRunStore,
-    Timeouts,
-    metadata,
-)
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, Timeouts, metadata
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason, Intent, RunStatus
 from superbizagent.errors import RequestConflict, SessionBusy, StoreError
 from superbizagent.ports import CancelRequest, NewRun, StartResult

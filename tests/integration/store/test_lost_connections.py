@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, insert, text
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlRunStore, Timeouts
+from superbizagent.adapters.store import SqlCancelRequests, Timeouts
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import ws_connection
 from superbizagent.errors import StoreError
 from superbizagent.ports import StartResult

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from superbizagent.adapters.store import SqlRunStore
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.ports import StartResult
 from tests.integration.store.conftest import Open

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, delete, event, insert
 from sqlalchemy.pool import NullPool
 
-from superbizagent.adapters.store import Database, SqlConnections, SqlRunStore, Timeouts, metadata
+from superbizagent.adapters.store import Database, SqlConnections, Timeouts, metadata
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import ws_connection
 from superbizagent.errors import StoreError
 from tests.database_server import DatabaseServer, Restarts, restartable_server

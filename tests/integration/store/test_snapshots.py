@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason, RunStatus
 from superbizagent.ports import CancelRequest
 from tests.integration.store.conftest import Open

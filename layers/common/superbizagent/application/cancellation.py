@@ -1,13 +1,19 @@
 """Cancellation that comes from another process: rows, and the poller that reads them (CANCEL-*)."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from superbizagent.application.defects import place_of
-from superbizagent.domain.run import RunContext
-from superbizagent.ports import CancelRequests, Clock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from superbizagent.domain.run import RunContext
+    from superbizagent.ports import CancelRequests, Clock
 
 _log = logging.getLogger(__name__)
 

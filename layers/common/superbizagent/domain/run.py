@@ -6,10 +6,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from superbizagent.domain.budget import Budget
 from superbizagent.errors import BudgetExhausted, InvalidSessionId, RunCancelled
 
 if TYPE_CHECKING:
+    from superbizagent.domain.budget import Budget
     from superbizagent.domain.steps import Step
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -90,7 +90,7 @@ class RunContext:
         session_id: str,
         run_id: str,
         query: str,
-        budget: Budget,
+        budget: "Budget",
         deadline: float,
         monotonic: Callable[[], float],
         tell: "Callable[[Step], object]" = lambda _step: None,

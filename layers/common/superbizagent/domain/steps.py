@@ -3,15 +3,22 @@
 Times are seconds. Every `code` is that of an error in errors.py, and None where nothing went wrong.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+# Annotations stay text: a step can be told without loading all that another step may speak of.
+from __future__ import annotations
 
-from superbizagent.domain.budget import Usage
-from superbizagent.domain.content import FallbackReason
-from superbizagent.domain.evidence import ObservationStatus
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import RunAbandoned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from superbizagent.domain.budget import Usage
+    from superbizagent.domain.content import FallbackReason
+    from superbizagent.domain.evidence import ObservationStatus
+    from superbizagent.domain.run import CancelReason, Intent
 
 
 @dataclass(frozen=True)
