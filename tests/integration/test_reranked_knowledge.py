@@ -126,13 +126,13 @@ async def test_meaning_finds_a_document_in_none_of_the_words(database: Database,
 
 
 @pytest.mark.spec("KNOW-5")
-async def test_a_question_in_chinese_finds_documents_in_english(database: Database, folder: Path) -> None:
+async def test_a_question_in_japanese_finds_documents_in_english(database: Database, folder: Path) -> None:
     index_files(database, folder, FILES)
-    embeddings = FakeEmbeddings(themes={"storage": ("disk", "volume", "磁盘"), "network": ("network", "网络")})
+    embeddings = FakeEmbeddings(themes={"storage": ("disk", "volume", "ディスク"), "network": ("network", "網")})
     await embed(database, embeddings)
 
-    assert sources(await look_up(FullTextKnowledgeIndex(database), "磁盘满了")) == []
-    evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "磁盘满了")
+    assert sources(await look_up(FullTextKnowledgeIndex(database), "ディスクがいっぱい")) == []
+    evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "ディスクがいっぱい")
     assert sources(evidence)[0] == "meaning.md"
 
 

@@ -49,7 +49,7 @@ class Matches:
 
 def matches(connection: Connection, query: str) -> Matches:
     wanted = Query.of(query)
-    corpus = _corpus(connection, [*wanted.words, *wanted.compounds])
+    corpus = _corpus(connection, [*wanted.words, *wanted.guesses])
     return Matches(wanted.terms(corpus.frequencies), _candidates(connection, corpus), corpus)
 
 
