@@ -182,7 +182,7 @@ async def second_stage(
     try:
         start = time.monotonic()
         outcome = await EmbeddingIngest(database, embeddings).run()
-        print(f"{outcome.stored} passages embedded in {time.monotonic() - start:.0f} s; error: {outcome.error}")
+        print(f"{outcome.stored} texts embedded in {time.monotonic() - start:.0f} s; error: {outcome.error}")
         # Whatever else this machine does, the measure is of quality.
         index = RerankedKnowledgeIndex(database, embeddings, query_seconds=60)
         rankings, notes = await by_index(index, asked)

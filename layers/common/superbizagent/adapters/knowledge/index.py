@@ -90,6 +90,7 @@ def _loaded(connection: Connection, which: ColumnElement[bool]) -> Sequence[Cand
             chunk.c.embedding_digest,
             document.c.title,
             document.c.source,
+            document.c.embedding_digest.label("opening_digest"),
         )
         .join(document, chunk.c.document_id == document.c.id)
         .where(which)
@@ -108,4 +109,5 @@ def _candidate(row: Row[*tuple[Any, ...]]) -> Candidate:
         position=row.position,
         terms=PassageTerms(*fields),
         embedding_digest=row.embedding_digest,
+        opening_digest=row.opening_digest,
     )

@@ -27,6 +27,8 @@ class Candidate:
     position: int
     terms: PassageTerms = field(repr=False)
     embedding_digest: str | None = None
+    opening_digest: str | None = None
+    """Of the document's beginning, as it is embedded."""
 
 
 @dataclass(frozen=True)
