@@ -77,8 +77,11 @@ often it is sent, so a client that got no answer sends it again after reconnecti
 stored run carry `replayed: true`. A refused message gets one `error` without `runId` and `seq`.
 
 An answer to `history` is a sequence of `history` frames that ends with kind `end`; its `before`, if there
-is one, asks for the turns before. Absent fields are left out, never null. Clients ignore fields and codes
-they don't know; codes are the contract, texts may change.
+is one, asks for the turns before. A frame whose arrival was not confirmed is sent again: without a `seq`
+that tells, an `error` or a `history` frame may come twice, and is about its `requestId` or `sessionId` then too.
+
+Absent fields are left out, never null. Clients ignore fields and codes they don't know; codes are the
+contract, texts may change.
 """
 
 

@@ -41,13 +41,14 @@ class RequestRecord:
 
 @dataclass(frozen=True)
 class _Reply:
-    """What to send instead of an answer. Without `body` the script answers, after `latency`."""
+    """What to send instead of an answer. Without `body` the script answers, after `latency` and `after`."""
 
     body: bytes | None
     status: int = 200
     content_type: str = "application/json"
     kind: str | None = None
     latency: float | None = None
+    after: asyncio.Event | None = None
 
 
 class ScriptedModelServer:
@@ -99,15 +100,16 @@ class ScriptedModelServer:
         kind: str | None = None,
         latency: float | None = None,
         content_type: str = "application/json",
+        after: asyncio.Event | None = None,
     ) -> None:
         """Queues an answer for the next chat request, or the next one of `kind`, a value of Kind.
 
         A text is the content of an assistant message; a mapping with `role`, `content` or `tool_calls` is
         such a message; any other mapping and bytes are the whole body. None leaves the answer to the script
-        and changes only its `latency` (seconds).
+        and changes only its `latency` (seconds), or that it comes `after` an event.
         """
         body = None if reply is None and status == 200 else self._encoded(reply)
-        self._replies.append(_Reply(body, status, content_type, kind, latency))
+        self._replies.append(_Reply(body, status, content_type, kind, latency, after))
 
     def enqueue_calls(self, calls: Sequence[tuple[str, Any]], *, kind: str | None = None) -> None:
         """Queues a message with these tool calls: name and arguments, which a text leaves as they are."""
@@ -187,6 +189,8 @@ class ScriptedModelServer:
         self.bodies.append(await request.json())
         reply = self._queued(kind)
         await asyncio.sleep(self.latency if reply is None or reply.latency is None else reply.latency)
+        if reply is not None and reply.after is not None:
+            await reply.after.wait()
         if reply is not None and reply.body is not None:
             return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
         self._number += 1

@@ -55,6 +55,16 @@ def test_a_strange_authority_or_another_host_name_is_refused(
         _cipher(url.replace("127.0.0.1", "localhost"), ours)
 
 
+@pytest.mark.parametrize("option", ["ssl_disabled=true", "ssl_verify_cert=false", "ssl_check_hostname=false"])
+def test_an_option_of_the_url_does_not_undo_it(
+    tls_server: DatabaseServer, authorities: tuple[Authority, Authority], option: str
+) -> None:
+    url = f"{tls_server.url_of('mysql')}?{option}"
+    assert _cipher(url, authorities[0])
+    with pytest.raises(StoreError):
+        _cipher(url, authorities[1])
+
+
 def test_a_server_without_tls_is_refused(
     mysql_server: DatabaseServer, authorities: tuple[Authority, Authority]
 ) -> None:
@@ -115,7 +125,7 @@ async def test_a_business_database_without_tls_is_refused_where_its_authority_is
 )
 def test_only_a_database_on_this_machine_may_do_without_tls(host: str, encrypted: bool) -> None:
     def connect(arguments: dict[str, object]) -> str:
-        if not arguments["ssl_disabled"]:
+        if "ssl" in arguments:
             raise pymysql.OperationalError(2026, "SSL is required but the server doesn't support it")
         return "plain"
 

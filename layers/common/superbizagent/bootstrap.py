@@ -66,8 +66,9 @@ if TYPE_CHECKING:
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
-    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.application.chat import ChatUseCase
     from superbizagent.application.evidence_tools import EvidenceSources
+    from superbizagent.application.execution import ChatLimits
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ class Services:
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, self.clock, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,
@@ -392,8 +393,8 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
 
 
 def _limits(settings: RunSettings) -> "ChatLimits":
-    from superbizagent.application.chat import ChatLimits
     from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.application.execution import ChatLimits
     from superbizagent.domain.budget import BudgetLimits
 
     return ChatLimits(

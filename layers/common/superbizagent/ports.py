@@ -56,6 +56,16 @@ class Redactor(Protocol):
 
 
 @dataclass(frozen=True)
+class RunIds:
+    """Whose step it is, as far as that is known."""
+
+    run_id: str | None = None
+    session_id: str | None = None
+    request_id: str | None = None
+    connection_id: str | None = None
+
+
+@dataclass(frozen=True)
 class NewRun:
     """A run about to be stored as RUNNING.
 
@@ -108,6 +118,26 @@ class StoredRun:
 
 
 @dataclass(frozen=True)
+class AbandonedRun:
+    """A run that was ended because it was overdue (LIFE-7). What it had used is not known: its process is gone."""
+
+    ids: RunIds
+    intent: Intent | None
+    duration_ms: int
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """What came of the wish to start a run: it is RUNNING, unless there is an `earlier` one of the same request.
+
+    `abandoned`: the overdue runs of its session that were ended to make room for it.
+    """
+
+    earlier: StoredRun | None = None
+    abandoned: tuple[AbandonedRun, ...] = ()
+
+
+@dataclass(frozen=True)
 class PriorContext:
     """What earlier runs of a session say: for the router, and for the next diagnosis."""
 
@@ -122,10 +152,10 @@ class RunStore(Protocol):
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
         """Empty for an unknown session; raises SessionNotFound for another owner's (ISO-2)."""
 
-    async def start(self, run: NewRun) -> StoredRun | None:
-        """Stores the run as RUNNING and its session if new; None then.
+    async def start(self, run: NewRun) -> StartResult:
+        """Stores the run as RUNNING, and its session if new.
 
-        Returns the earlier run of the same owner and request id instead, when there is one (LIFE-6).
+        Stores nothing when there is an earlier run of the same owner and request id (LIFE-6).
         Raises RequestConflict when that one has another query, SessionNotFound for another owner's
         session, SessionBusy while another run of the session is RUNNING and not overdue. An overdue
         one is ended as FAILED / RUN_ABANDONED in the same transaction.
@@ -139,8 +169,16 @@ class RunStore(Protocol):
 
     async def find(self, run_id: str) -> StoredRun | None: ...
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
-        """Ends each RUNNING run whose deadline is before `overdue_since`; the ids it ended (LIFE-7)."""
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
+        """Ends each RUNNING run whose deadline is before `overdue_since`; those it ended (LIFE-7)."""
+
+
+@dataclass(frozen=True)
+class CancelRequest:
+    """Somebody's wish that a run end; `requested_at` by the clock of the process that took it."""
+
+    reason: CancelReason
+    requested_at: datetime
 
 
 class CancelRequests(Protocol):
@@ -152,8 +190,8 @@ class CancelRequests(Protocol):
     async def cancel_run(self, run_id: str, owner: str, requested_at: datetime) -> None:
         """Raises RunNotFound for an unknown or another owner's run. Nothing happens to an ended one."""
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        """Whether somebody asked for this run's end. Sees rows committed a moment ago (CANCEL-4)."""
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        """The first wish for this run's end, if there is one. Sees rows committed a moment ago (CANCEL-4)."""
 
 
 class Connections(Protocol):
@@ -234,16 +272,6 @@ class Observer(Protocol):
 
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         """`fields` has fixed keys and values out of our own enumerations: intent, tool, status."""
-
-
-@dataclass(frozen=True)
-class RunIds:
-    """Whose step it is, as far as that is known."""
-
-    run_id: str | None = None
-    session_id: str | None = None
-    request_id: str | None = None
-    connection_id: str | None = None
 
 
 class Journal(Protocol):

@@ -1,14 +1,21 @@
 """One question from frame to row to frame, on real parts."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from migrations.run import upgrade
+from superbizagent.adapters.store import Database
+from tests.database_server import restartable_server
 from tests.integration.product.conftest import Start
 from tests.product.client import TERMINAL
+from tests.product.running import WAIT, Product, running
 
 # `make run` stands on SQLite, a deployed stack on MySQL; what goes through SQL of its own is tried on both.
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "mysql"], indirect=True)
@@ -110,6 +117,16 @@ async def test_an_explicit_cancel_ends_the_run_while_the_socket_stays_open(start
         assert (await browser.run("What can you do?"))[-1]["outcome"] == "SUCCESS"
 
 
+async def swept(product: Product) -> dict[str, Any]:
+    """The only run, once a sweep has found it overdue."""
+    async with asyncio.timeout(WAIT):
+        while True:
+            await product.gateway.invoke("SweepFunction", b"{}")
+            (row,) = await product.rows()
+            if row["status"] != "RUNNING":
+                return row
+
+
 @pytest.mark.spec("LIFE-7", "STORE-2")
 async def test_a_killed_process_is_swept_after_its_deadline(start: Start) -> None:
     async with start(RUN_SECONDS="4", TERMINAL_RESERVE_SECONDS="1") as product:
@@ -120,16 +137,36 @@ async def test_a_killed_process_is_swept_after_its_deadline(start: Start) -> Non
         (chat,) = [child for child in product.gateway.children if child.function == "ChatFunction"]
         os.kill(chat.pid, signal.SIGKILL)
         assert (await product.rows())[0]["status"] == "RUNNING"
-        async with asyncio.timeout(120):
-            while True:
-                await product.gateway.invoke("SweepFunction", b"{}")
-                (row,) = await product.rows()
-                if row["status"] != "RUNNING":
-                    break
+        row = await swept(product)
         assert (row["status"], row["failure_code"]) == ("FAILED", "RUN_ABANDONED")
         assert row["finished_at"] >= row["deadline_at"]
         await browser.ask("What can you do?", row["session_id"])
         assert (await browser.receive())["type"] == "started"
+
+
+@pytest.mark.spec("LIFE-4", "LIFE-7", "WIRE-5")
+async def test_a_database_that_is_down_at_the_end_is_told_to_the_client_and_the_sweep_ends_the_run(demo: Path) -> None:
+    with restartable_server() as (server, switch), server.new_database() as url:
+        with contextlib.closing(Database(url)) as database:
+            upgrade(database.engine)
+        async with running(url, demo, RUN_SECONDS="30", TERMINAL_RESERVE_SECONDS="4") as product:
+            down = asyncio.Event()
+            product.model.enqueue(kind="chat", after=down)
+            browser = await product.connect()
+            await browser.ask("What can you do?")
+            await product.eventually(lambda: bool(product.model.requests) and product.model.requests[-1].kind == "chat")
+            await asyncio.to_thread(switch.stop)
+            down.set()
+            frames = await browser.until(*TERMINAL)
+            assert (frames[-1]["type"], frames[-1]["code"]) == ("error", "RUN_PERSISTENCE_FAILED")
+            assert "content" not in [frame["type"] for frame in frames]
+            await asyncio.to_thread(switch.start)
+            row = await swept(product)
+            assert (row["status"], row["failure_code"], row["content"]) == ("FAILED", "RUN_ABANDONED", None)
+            *turns, _ = await browser.history(sessionId=row["session_id"])
+            assert [(frame["turn"]["query"], frame["turn"]["outcome"]) for frame in turns] == [
+                ("What can you do?", "FAILED")
+            ]
 
 
 @pytest.mark.spec("LIFE-6")

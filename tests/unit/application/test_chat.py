@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -646,7 +647,7 @@ class Stubborn(FakeSource):
 
 
 @pytest.mark.spec("LIFE-5", "BUDGET-3")
-async def test_work_that_ignores_the_deadline_does_not_keep_the_run_open() -> None:
+async def test_work_that_ignores_the_deadline_does_not_keep_the_run_open(caplog: pytest.LogCaptureFixture) -> None:
     source = Stubborn()
     stage = Stage(
         FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
@@ -661,10 +662,12 @@ async def test_work_that_ignores_the_deadline_does_not_keep_the_run_open() -> No
     assert_ended_once(stage, ReleaseOutcome.FAILED, "BUDGET_EXHAUSTED")
     source.let_go.set()
     await asyncio.wait(await leftovers(), timeout=5)
+    gc.collect()
+    assert caplog.messages == ["run went on after its end"], "its late end reaches no log"
 
 
 @pytest.mark.spec("LIFE-5")
-async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -> None:
+async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open(caplog: pytest.LogCaptureFixture) -> None:
     source = Stubborn()
     stage = Stage(
         FakeModel(intent("DIAGNOSIS"), calls(call("query_logs", LOGS))),
@@ -681,6 +684,8 @@ async def test_work_that_ignores_its_cancellation_does_not_keep_the_run_open() -
     assert_ended_once(stage, ReleaseOutcome.CANCELLED)
     source.let_go.set()
     await asyncio.wait(await leftovers(), timeout=5)
+    gc.collect()
+    assert caplog.messages == ["run went on after its end"], "its late end reaches no log"
 
 
 # The deadline -----------------------------------------------------------------------------------

@@ -30,15 +30,15 @@ class Encryption:
         self._plain = False
 
     def connected(self, connect: Callable[[dict[str, Any]], T]) -> T:
-        """What `connect` returns, given the arguments for the driver; they win over those of a URL."""
+        """What `connect` returns, given the arguments for the driver."""
         if not self._plain:
             try:
-                return connect({"ssl": self._context, "ssl_disabled": False})
+                return connect({"ssl": self._context})
             except pymysql.OperationalError as error:
                 if self._required or not error.args or error.args[0] != _NO_TLS:
                     raise
             self._plain = True
-        return connect({"ssl": None, "ssl_disabled": True})
+        return connect({"ssl_disabled": True})
 
 
 def _context(ca_file: Path | None) -> ssl.SSLContext:

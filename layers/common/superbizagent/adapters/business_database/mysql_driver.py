@@ -19,6 +19,7 @@ from superbizagent.adapters.business_database.encryption import Encryption
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
 from superbizagent.adapters.mysql_login import Login, signed_in
+from superbizagent.adapters.mysql_tls import without_tls_options
 from superbizagent.errors import (
     EvidenceError,
     EvidenceTimeout,
@@ -126,7 +127,7 @@ class MysqlDriver:
 
 def _engine(url: URL, limits: QueryLimits, login: Login | None, encryption: Encryption) -> Engine:
     engine = create_engine(
-        url.set(drivername="mysql+pymysql"),
+        without_tls_options(url.set(drivername="mysql+pymysql")),
         poolclass=NullPool,
         hide_parameters=True,
         connect_args={

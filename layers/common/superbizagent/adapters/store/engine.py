@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
 from superbizagent.adapters.mysql_login import Login, sign_in
-from superbizagent.adapters.mysql_tls import verifying_context
+from superbizagent.adapters.mysql_tls import verifying_context, without_tls_options
 from superbizagent.errors import ConfigurationError, StoreError
 
 BEGIN_IMMEDIATE = "superbizagent_begin_immediate"
@@ -84,7 +84,7 @@ def build_engine(
     mysql = url.get_backend_name() == "mysql"
     options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if mysql else {}
     engine = create_engine(
-        url,
+        url if ca_file is None else without_tls_options(url),
         connect_args=_mysql_arguments(timeouts, ca_file) if mysql else _sqlite_arguments(timeouts),
         pool_size=pool_size,
         max_overflow=0,
