@@ -98,8 +98,8 @@ def test_what_commands_ask_the_stack_for_it_has() -> None:
     assert asked <= set(TEMPLATE["Resources"])
     assert set(re.findall(r"(?<!-)\boutput (\w+)", COMMANDS)) <= set(TEMPLATE["Outputs"])
     [stopped] = re.findall(r'ALL="([^"]+)"', GUIDE)
-    # Whatever writes to the database, but for the one that migrates it; the authorizer has no database.
-    assert set(stopped.split()) == set(_functions()) - {"AuthorizerFunction", "MigrateFunction"}
+    # Whatever writes to the database, but for the one that migrates it; the authorizer and the page have no database.
+    assert set(stopped.split()) == set(_functions()) - {"AuthorizerFunction", "MigrateFunction", "PageFunction"}
 
 
 def test_limits_are_those_of_the_code() -> None:
