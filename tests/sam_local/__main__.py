@@ -48,7 +48,7 @@ async def play(folder: Path, found: Engine) -> list[Verdict]:
     machine = architecture()
     new_certificate(folder, found.host)
     say(f"building the functions for {machine}")
-    template = await build(folder, found, machine)
+    template = await build(folder, machine)
     image = found.provide_runtime(machine)
     say(f"{len(CASES)} events in {image} by {found.name}")
     async with world(folder, found.host) as around:
@@ -68,8 +68,9 @@ async def judged(case: Case, around: World, sam: Sam) -> Verdict:
     around.forget()
     invoked = await sam.invoke(case.function, case.edit(around, read_event(case.event)))
     problems = []
-    if invoked.answer != case.answer:
-        problems.append(f"answered {invoked.answer!r}, not {case.answer!r}")
+    expected = case.expected(around)
+    if invoked.answer != expected:
+        problems.append(f"answered {invoked.answer!r}, not {expected!r}")
     try:
         seen = case.then(around)
     except (LookupError, ValueError, SQLAlchemyError) as error:

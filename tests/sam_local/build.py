@@ -13,7 +13,6 @@ from samcli.lib.providers.provider import LayerVersion
 from local.demo.make import make as make_demo
 from local.gateway.template.reader import read_document
 from superbizagent.settings import environment
-from tests.sam_local.engine import Engine
 from tests.sam_local.processes import Failed, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,9 +25,8 @@ DEMO = "demo"
 FUNCTION, LAYER = "AWS::Serverless::Function", "AWS::Serverless::LayerVersion"
 
 
-def variables(engine: Engine) -> Mapping[str, str]:
-    """The environment of SAM CLI: the tools of this virtual environment, and nobody's account."""
-    given = environment()
+def tools(given: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment of SAM CLI: what is given, the tools of this virtual environment, and nobody's account."""
     return {
         **given,
         "PATH": f"{Path(sys.executable).parent}:{given['PATH']}",
@@ -38,18 +36,17 @@ def variables(engine: Engine) -> Mapping[str, str]:
         "AWS_SESSION_TOKEN": "",
         "AWS_DEFAULT_REGION": "eu-central-1",
         "AWS_REGION": "eu-central-1",
-        **engine.variables,
     }
 
 
-async def build(folder: Path, engine: Engine, architecture: str) -> Path:
+async def build(folder: Path, architecture: str) -> Path:
     """The built template, under `folder`. Raises Failed."""
     template, built = folder / "template.json", folder / "build"
     template.write_text(json.dumps(for_architecture(read_document(ROOT / "template.yaml"), architecture)))
     command = ["sam", "build", "--template", str(template), "--base-dir", str(ROOT), "--build-dir", str(built)]
     command += ["--cache-dir", str(folder / "cache"), "--parallel"]
-    platform = {"LAYER_PLATFORM": PLATFORMS[architecture]}
-    done = await run(command, {**variables(engine), **platform}, folder, BUILD_SECONDS)
+    variables = {**tools(environment()), "LAYER_PLATFORM": PLATFORMS[architecture]}
+    done = await run(command, variables, folder, BUILD_SECONDS)
     if done.status != 0:
         raise Failed(f"`sam build` failed; it needs Python 3.13 on the path:\n{done.errors[-2000:]}")
     # A function's folder is all that its container has of this machine.
@@ -59,14 +56,14 @@ async def build(folder: Path, engine: Engine, architecture: str) -> Path:
 
 
 def for_architecture(template: dict[str, Any], architecture: str) -> dict[str, Any]:
-    """The template with that architecture in place of its own, and an authorizer that trusts our issuer's authority."""
+    """The template with that architecture in place of its own, and an authorizer that can be told whom to trust."""
     template["Globals"]["Function"]["Architectures"] = [architecture]
     for resource in template["Resources"].values():
         if resource["Type"] == LAYER and "BuildArchitecture" in resource["Metadata"]:
             resource["Metadata"]["BuildArchitecture"] = architecture
             resource["Properties"]["CompatibleArchitectures"] = [architecture]
     authorizer = template["Resources"]["AuthorizerFunction"]["Properties"]
-    authorizer["Environment"]["Variables"]["SSL_CERT_FILE"] = f"{TASK}/{AUTHORITY}"
+    authorizer["Environment"]["Variables"]["SSL_CERT_FILE"] = ""
     return template
 
 

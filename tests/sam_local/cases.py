@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from migrations.run import known_revisions
+from superbizagent.adapters.sign_in.tokens import principal_name
 from tests.invocations import CONNECTION, OK
 from tests.sam_local.world import Json, World
 
@@ -27,11 +28,11 @@ async def _nothing(_: World) -> None:
 class Case:
     """`event` is a file under `events/`, sent to the function that the first part of its name says.
 
-    `then` reads what is there afterwards, which has to be `found`.
+    `answer` is what the function has to return, or makes it of the world. `then` reads what is there afterwards, which has to be `found`.
     """
 
     event: str
-    answer: Any
+    answer: Json | None | Callable[[World], Json]
     then: Callable[[World], Any]
     found: Any
     given: Callable[[World], Awaitable[None]] = _nothing
@@ -41,6 +42,9 @@ class Case:
     @property
     def function(self) -> str:
         return self.event.split("_")[0]
+
+    def expected(self, world: World) -> Json | None:
+        return self.answer(world) if callable(self.answer) else self.answer
 
     @property
     def name(self) -> str:
@@ -66,9 +70,13 @@ def asking(query: str, request: str) -> Callable[[World, Json], Json]:
     return edit
 
 
-def policy(principal: str, arn: str) -> Json:
-    statement = {"Action": "execute-api:Invoke", "Effect": "Allow", "Resource": arn}
-    return {"principalId": principal, "policyDocument": {"Version": "2012-10-17", "Statement": [statement]}}
+def lets_in(subject: str) -> Callable[[World], Json]:
+    def answer(world: World) -> Json:
+        statement = {"Action": "execute-api:Invoke", "Effect": "Allow", "Resource": ARN}
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        return {"principalId": principal_name(world.issuer.url, subject), "policyDocument": policy}
+
+    return answer
 
 
 # What is there afterwards --------------------------------------------------------------------------
@@ -166,7 +174,7 @@ CASES = (
         event="authorizer",
         about="a genuine token",
         edit=with_token,
-        answer=policy("alice", ARN),
+        answer=lets_in("alice"),
         then=asked_issuer,
         found=["/.well-known/openid-configuration", "/keys"],
     ),

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.sam_local.build import variables
+from superbizagent.settings import environment
+from tests.sam_local.build import tools
 from tests.sam_local.engine import Engine
 from tests.sam_local.processes import Finished, run
 
+KEPT = ("HOME", "PATH", "TMPDIR")
 CALL_SECONDS = 240.0
-"""With the image that SAM CLI makes of the layers for each call."""
+"""With the image that SAM CLI makes for the first call with the same layers."""
 _REPORT = re.compile(r"^REPORT RequestId:.*\tDuration: ([0-9.]+) ms", re.MULTILINE)
 
 
@@ -42,7 +44,12 @@ class Sam:
         command = ["sam", "local", "invoke", f"{function.title()}Function", "--event", str(path)]
         command += ["--template", str(self.template), "--env-vars", str(self.variables), "--skip-pull-image"]
         command += ["--layer-cache-basedir", str(self.folder / "layers"), *self.engine.options]
-        return read(await run(command, variables(self.engine), self.folder, CALL_SECONDS))
+        return read(await run(command, {**tools(_own()), **self.engine.variables}, self.folder, CALL_SECONDS))
+
+
+def _own() -> Mapping[str, str]:
+    """SAM CLI hands on to a function what the shell sets of the template's variables: a person's own are not meant."""
+    return {name: value for name, value in environment().items() if name in KEPT or name.startswith("DOCKER_")}
 
 
 def read(done: Finished) -> Invoked:

@@ -59,6 +59,7 @@ class World:
             "EVIDENCE_FILE": f"{TASK}/{DEMO}/evidence.toml",
             "AUTH_ISSUER": self.issuer.url,
             "AUTH_AUDIENCE": CLIENT,
+            "SSL_CERT_FILE": f"{TASK}/{AUTHORITY}",
         }
 
     def forget(self) -> None:
