@@ -35,7 +35,7 @@ checkov: dev
 	@echo "checkov"
 	@scripts/venv.sh .venv/checkov requirements-checkov.txt
 	@mkdir -p .aws-sam
-	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template > .aws-sam/translated.json
+	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template Page=true ChatSnapStart=true > .aws-sam/translated.json
 	@.venv/checkov/bin/checkov --config-file .checkov.yaml --file .aws-sam/translated.json
 
 build: dev ## the deployable artefacts, in .aws-sam/

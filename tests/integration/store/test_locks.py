@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Connection, event
 
-from superbizagent.adapters.store import SqlRunStore, Timeouts
+from superbizagent.adapters.store import Timeouts
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import RunStatus
 from superbizagent.errors import StoreError
 from tests.integration.store.conftest import Open
