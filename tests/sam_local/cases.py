@@ -28,11 +28,12 @@ async def _nothing(_: World) -> None:
 class Case:
     """`event` is a file under `events/`, sent to the function that the first part of its name says.
 
-    `answer` is what the function has to return, or makes it of the world. `then` reads what is there afterwards, which has to be `found`.
+    `answer` is what the function has to return, or makes it of the world. `then` reads what is there afterwards, which
+    has to be `found`.
     """
 
     event: str
-    answer: Json | None | Callable[[World], Json]
+    answer: Json | Callable[[World], Json] | None
     then: Callable[[World], Any]
     found: Any
     given: Callable[[World], Awaitable[None]] = _nothing
