@@ -142,9 +142,9 @@ def abandoned(world: World) -> list[tuple[str, str, str]]:
     return [(row["run_id"], row["status"], row["failure_code"]) for row in rows]
 
 
-def ended(intent: str, *model: str, tools: bool) -> Json:
+def ended(intent: str, *model: str, tools: bool, content: str | None = None) -> Json:
     return {
-        "end": [f"content {intent}", "done SUCCESS"],
+        "end": [f"content {content or intent}", "done SUCCESS"],
         "stored": ("alice", "SUCCESS", intent, "SUCCESS"),
         "tools": tools,
         "model": sorted(model),
@@ -202,7 +202,7 @@ CASES = (
         edit=asking(HOW_TO, "question-2"),
         answer=OK,
         then=last_run,
-        found=ended("KNOWLEDGE_QUERY", "router", "knowledge", tools=True),
+        found=ended("KNOWLEDGE_QUERY", "router", "knowledge", tools=True, content="KNOWLEDGE_ANSWER"),
     ),
     Case(
         event="chat",

@@ -21,7 +21,8 @@ from sqlalchemy.engine import make_url
 from local.model_server import MODEL, ScriptedModelServer
 from local.run import DEPLOYED_ONLY
 from superbizagent import ingest
-from superbizagent.adapters.store import Database, SqlRunStore
+from superbizagent.adapters.store import Database
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.ports import NewRun
 from tests.certificates import new_authority, server_certificate
