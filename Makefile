@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence bench-imports bench-load faults mutation lock clean
+.PHONY: run test lint spec build sam-local bench-evidence bench-imports bench-load faults mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -41,6 +41,11 @@ checkov: dev
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
 	@$(DEV) scripts/sizes.py
+
+# Where the code meets the real runtime; needs Docker or podman. make sam-local SAM_LOCAL="--images ~/.cache/sam-local"
+# lets podman keep the image of the runtime, which it would fetch again each time.
+sam-local: dev ## every function in the runtime image of AWS, by the events under events/
+	@$(DEV) -m tests.sam_local $(SAM_LOCAL)
 
 bench-imports: dev ## what each function's cold start spends on imports, beside what it can't do without
 	@$(DEV) -m bench.cold_imports
