@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import re
+import resource
 import tempfile
 import time
 from collections import Counter
@@ -295,6 +296,8 @@ def main() -> None:
                 whole.largest = max(whole.largest, score.largest)
     for question, score in total.items():
         print(_row("all", question, score))
+    # Linux counts it in kilobytes. The sample and this program are in it, the log of many times its size is not.
+    print(f"most memory at one time: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB")
 
 
 def _row(sample: str, question: str, score: Score) -> str:
