@@ -1,6 +1,7 @@
 """The previous turn, drafts, bounded text and canonical arguments."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -176,6 +177,25 @@ def test_bounded_json_loses_no_character_that_fits(text: str, limit: int) -> Non
         assert len(json.dumps(one_more, ensure_ascii=False).encode()) - 2 > limit
 
 
+@pytest.mark.parametrize(
+    ("bound", "text", "limit", "bounded"),
+    [
+        (bound_characters, "语语语", 3, "语语语"),
+        (bound_characters, "语语语", 2, "语…"),
+        (bound_characters, "语语语", 1, "…"),
+        (bound_bytes, "语语", 6, "语语"),
+        (bound_bytes, "语语", 5, "…"),
+        (bound_bytes, "a\ud800", 2, "a\ud800"),
+        (bound_json, '"ab"', 6, '"ab"'),
+        (bound_json, '"ab"', 5, '"…'),
+    ],
+)
+def test_only_what_is_over_the_limit_is_cut(
+    bound: Callable[[str, int], str], text: str, limit: int, bounded: str
+) -> None:
+    assert bound(text, limit) == bounded
+
+
 @pytest.mark.spec("SEC-3")
 @given(anything, anything)
 def test_data_cannot_close_its_block(before: str, after: str) -> None:
@@ -262,6 +282,13 @@ def test_markers_are_new_for_each_run() -> None:
         ("ftp://a.test and ws://b.test", "[link removed] and [link removed]"),
         ("see https://seen.test/x, then", "see seen.test/x, then"),
         ("see https://ok.test/doc.", "see https://ok.test/doc."),
+        ("see https://ok.test/docX", "see [link removed]"),
+        ("see [how to](https://ok.test/doc)", "see [how to](https://ok.test/doc)"),
+        ("see [how to](https://seen.test/x)", "see how to seen.test/x"),
+        ("[x]: https://ok.test/doc", "[x]: https://ok.test/doc"),
+        ("[x]: https://seen.test/x", "seen.test/x"),
+        ("see https://seen.test/y?next=https://evil.test", "see [link removed]"),
+        ("see https://seen.test/z?next=www.evil.test", "see [link removed]"),
         ("a [0] (x", "a [0] (x"),
         ("![][x]\n\n[x]: //a.test/?q=", "![][x]\n\n[link removed]"),
         ("[x]: https://a.test/?q=", "[link removed]"),
@@ -273,4 +300,6 @@ def test_markers_are_new_for_each_run() -> None:
     ],
 )
 def test_links_are_taken_out(text: str, shown: str) -> None:
-    assert without_links(text, {"https://ok.test/doc"}, "GET https://seen.test/x 200") == shown
+    evidence = "https://seen.test/x 200, https://seen.test/y?next=https://evil.test, https://seen.test/z?next=www.evil.test"
+
+    assert without_links(text, {"https://ok.test/doc"}, evidence) == shown
