@@ -242,7 +242,7 @@ NUMBERS: dict[str, tuple[list[str], list[str] | None]] = {
 def test_numbers_as_they_are_written(text: str) -> None:
     evidence, claim = NUMBERS[text]
 
-    assert [spelled_number(number) for number in numbers_of(text, whole=True)] == evidence
+    assert [spelled_number(number) for number in numbers_of(text)] == evidence
     assert [spelled_number(number) for number in claimed_numbers(text)] == (evidence if claim is None else claim)
 
 

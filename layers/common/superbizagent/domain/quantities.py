@@ -193,15 +193,13 @@ class _Place:
     number: Number
 
 
-def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
-    """The numbers of a text. `whole`: only those that no word runs on from, as in evidence, where 7f3a is an id."""
-    places = list(_places(text, whole=whole))
-    places = _with_shared_units(text, places)
+def numbers_of(text: str) -> Iterator[Number]:
+    """The numbers that an evidence text shows, in each reading; none that a word runs on from: 7f3a is an id."""
+    places = _with_shared_units(text, list(_places(text, whole=True)))
     for place in places:
         yield place.number
-        if whole:
-            yield from place.number.parts
-    yield from _durations(text, places) if whole else ()
+        yield from place.number.parts
+    yield from _durations(text, places)
 
 
 def claimed_numbers(text: str) -> tuple[Number, ...]:

@@ -77,4 +77,4 @@ def numbers_in(text: str) -> frozenset[Number]:
     42 by the order ORD-2026-0042.
     """
     rest, _ = take_moments(unicodedata.normalize("NFKC", text))
-    return frozenset(numbers_of(in_digits(_LONG_ID.sub(" ", _HASH.sub(" ", rest))), whole=True))
+    return frozenset(numbers_of(in_digits(_LONG_ID.sub(" ", _HASH.sub(" ", rest)))))
