@@ -187,6 +187,16 @@ def test_a_quotation_may_run_over_the_wrapped_lines_of_a_document() -> None:
     assert rules("Restart it.", wrapped, quotes=["Restart the pool of the gateway."]) == set()
 
 
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize("digits", [14, 15, 16, 17, 29, 41, 60])
+def test_long_numbers_are_compared_to_the_last_digit(digits: int) -> None:
+    batch = "1234567890" * 6
+    evidence = logs(f"batch={batch[:digits]} failed")
+
+    assert rules(f"Batch {batch[:digits]} failed.", evidence) == set()
+    assert rules(f"Batch {batch[: digits - 1]}2 failed.", evidence) == {Rule.VALUE_NOT_FOUND}
+
+
 def test_odd_offsets_and_days_in_evidence_raise_nothing() -> None:
     odd = logs("at 14:02+99:99, 2026-02-30 25:61:61, 9999-12-31T23:59:60-12:00, 0001-01-01, +15:00 Z UTC+99:99")
 

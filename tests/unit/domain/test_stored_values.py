@@ -300,6 +300,8 @@ def test_markers_are_new_for_each_run() -> None:
     ],
 )
 def test_links_are_taken_out(text: str, shown: str) -> None:
-    evidence = "https://seen.test/x 200, https://seen.test/y?next=https://evil.test, https://seen.test/z?next=www.evil.test"
+    evidence = (
+        "https://seen.test/x 200, https://seen.test/y?next=https://evil.test, https://seen.test/z?next=www.evil.test"
+    )
 
     assert without_links(text, {"https://ok.test/doc"}, evidence) == shown
