@@ -60,11 +60,18 @@ TIMES = [
     ("about 14:02:10", "14:02:11", True),
     ("about 14:02:10", "14:02:12", False),
     ("about 00:00", "23:55", True),
+    ("about 00:00", "23:50", True),
+    ("about 00:00", "23:49:59", False),
     ("about 23:55", "00:00", False),
     ("nearly 14:00", "13:55", True),
     ("nearly 14:00", "14:05", False),
     ("just after 14:00", "14:05", True),
     ("just after 14:00", "13:55", False),
+    ("just after 14:00", "14:10", True),
+    ("just after 14:00", "14:10:01", False),
+    ("14:02 UTC", "14:02", True),
+    ("22:01 +08:00", "2 pm UTC", False),
+    ("10 pm +08:00", "2 pm UTC", True),
     ("about 14:00", "2026-11-30", False),
 ]
 
