@@ -158,6 +158,11 @@ OCCURRENCES = [
     ("10.0.0.1", "110.0.0.1", False),
     ("0.0.1", "10.0.0.1", False),
     ("req-8a41", "req-8a41-0c", False),
+    ("req-8a41", "req-8a41-c", False),
+    ("req-8a", "req-8a.5 failed", True),
+    ("release-bot", "release-bot-c", True),
+    ("node7pods", "node7pod", False),
+    ("V1.2", "version 1.2", True),
     ("v1", "v1.2", False),
     ("v1.2", "version 1.2", True),
     ("1.2.3", "v1.2.3", True),
@@ -248,6 +253,9 @@ def test_quotations(quotation: str, held: bool) -> None:
 
 def test_a_quotation_cut_at_first_may_stand_whole_later() -> None:
     assert holds("error1 error", "error")
+    assert holds("error error1", "error")
+    assert holds("error1 error error2", "error")
+    assert holds("took 3", "took 3"), "nothing stands before its first word"
     assert holds("超时错误", "错误"), "Chinese words have no ends to see"
 
 

@@ -544,6 +544,9 @@ NAMES = [
     "AbCdef",
     "10.5.1",
     "x9",
+    "/metrics",
+    "GW.POOL",
+    "1234567890123456",
 ]
 NO_NAMES = [
     "3.14",
@@ -574,6 +577,8 @@ NO_NAMES = [
     "5%-6%",
     "aB",
     "AbCd",
+    "10.5*2",
+    "123456789012345",
 ]
 
 
@@ -588,6 +593,10 @@ def test_names_that_machines_gave(name: str) -> None:
 def test_words_and_quantities_are_no_names(word: str) -> None:
     assert not is_identifier(word)
     assert take_identifiers(f"see {word}.")[1] == ()
+
+
+def test_what_stands_around_a_name_is_no_part_of_it() -> None:
+    assert take_identifiers("see ...node-7* and .10.0.0.7")[1] == ("node-7", "10.0.0.7")
 
 
 def test_common_technical_words_are_neither_names_nor_numbers() -> None:
