@@ -205,6 +205,7 @@ def test_names(name: str, text: str, found: bool) -> None:
         ("rollback-job", False),
         ("paymentgatewax", True),
         ("xrelease-bot", True),
+        ("relxase-bxt", False),
     ],
 )
 def test_a_name_that_is_almost_the_evidence_s(word: str, misspelled: bool) -> None:
@@ -255,6 +256,7 @@ def test_a_quotation_cut_at_first_may_stand_whole_later() -> None:
     assert holds("error1 error", "error")
     assert holds("error error1", "error")
     assert holds("error1 error error2", "error")
+    assert not holds("3.5 s", "3")
     assert holds("took 3", "took 3"), "nothing stands before its first word"
     assert holds("超时错误", "错误"), "Chinese words have no ends to see"
 

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from superbizagent.domain.identifiers import is_identifier, take_identifiers
+from superbizagent.domain.identifiers import is_identifier, long_words, take_identifiers
 from superbizagent.domain.moments import Moment, take_moments
 from superbizagent.domain.numerals import in_digits
 from superbizagent.domain.quantities import Number, claimed_numbers, numbers_of
@@ -453,6 +453,11 @@ IN_DIGITS = {
     "只一次": "只1次",
     "仅一次失败": "仅1次失败",
     "三〇五次": "305次",
+    "三点零五分": "3点5分",
+    "十四点〇五分": "14点5分",
+    "三点零分": "3点0分",
+    "十二节点": "12节点",
+    "三千亿次": "300000000000次",
     "三百十次": "310次",
     "一千零十五次": "1015次",
     "三万亿次": "3000000000000次",
@@ -478,6 +483,7 @@ NO_NUMBERS = [
     "周三",
     "星期三",
     "几十次",
+    "十几次",
     "三几次",
     "数十次",
     "一点",
@@ -593,6 +599,13 @@ def test_names_that_machines_gave(name: str) -> None:
 def test_words_and_quantities_are_no_names(word: str) -> None:
     assert not is_identifier(word)
     assert take_identifiers(f"see {word}.")[1] == ()
+
+
+def test_long_and_hyphenated_words_are_read_once_each() -> None:
+    assert long_words("Release-Bot and release-bot restart PaymentGateway, not pool") == (
+        "release-bot",
+        "paymentgateway",
+    )
 
 
 def test_what_stands_around_a_name_is_no_part_of_it() -> None:

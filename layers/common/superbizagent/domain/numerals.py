@@ -200,8 +200,6 @@ def _counts_one(run: str, before: str, after: str) -> bool:
             or bool(re.match(rf".(?:整|半|钟|[0-9{_CHARACTERS}])", after))
             or before.endswith(("晨", "午", "上", "夜", "间"))
         )
-    if run == "零":
-        return False
     if re.match(r"个半|(?:小时|分钟|天|秒)半", after):
         return True
     if after[:1] == "分" and before[-1:] in ("点", "點", "时", "時"):
@@ -211,8 +209,8 @@ def _counts_one(run: str, before: str, after: str) -> bool:
 
 def _chinese_value(run: str) -> Decimal | None:
     if all(character in _DIGITS for character in run):
-        if len(run) == 1:
-            return Decimal(_DIGITS[run])
+        if len(run) == 1 or (len(run) == 2 and run[0] in "零〇"):
+            return Decimal(_DIGITS[run[-1]])
         # 二〇二六; 两三 and 七八 are guesses.
         return Decimal("".join(str(_DIGITS[character]) for character in run)) if len(run) > 2 else None
     if run[0] in _MYRIADS or run[0] in "百千":
