@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_guard import Finding, Rule, check, supported_steps, supporting_lines
+from superbizagent.domain.evidence_text import asked_text
 from tests.fakes.sources import LINES
 from tests.unit.domain.observations import failed, logs, passages, rows, sample
 
@@ -331,18 +332,55 @@ def test_a_time_of_day_is_of_the_day_that_was_searched(window: dict[str, Any], d
 
 @pytest.mark.spec("GUARD-1")
 @pytest.mark.parametrize(
+    "line", ["2026-11-29T14:02:11Z restarted", "Nov 29 14:02:11 restarted", "14:02:11 +08:00 again"]
+)
+def test_a_time_of_another_day_or_zone_is_not_of_the_day_that_was_searched(line: str) -> None:
+    assert rules("At 2026-11-30 14:02:11 it was restarted.", logs(line, **WINDOW_DAY)) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(("name", "shown"), [("pool", True), ("Pool", True), ("gate", False), ("GATE", False)])
+def test_a_word_in_code_ticks_is_compared_as_a_name(name: str, shown: bool) -> None:
+    assert (rules(f"The `{name}` is full.", logs("pool is full")) == set()) is shown
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
     ("zone", "local", "utc"), [("+08:00", "22:15:08", "14:15:08"), ("-05:30", "08:45:08", "14:15:08")]
 )
 def test_the_lines_own_times_are_in_their_zone(zone: str, local: str, utc: str) -> None:
     head = f"payment\nzone: the lines' own times are at UTC{zone} (as configured)\nfirst match: 13:00:01\nrecords:"
     observation = logs("x", start=None, end=None).model_copy(
-        update={"projection": f"{head}\n2026-11-30 {local} timed out"}
+        update={"projection": f"{head}\n2026-11-30 {local} timed out\nrecords:\n2026-11-30T16:00:09Z done"}
     )
 
     assert rules(f"It timed out at {utc} UTC.", observation) == set()
     assert rules(f"It timed out at {local} {zone}.".replace("-05:30", "UTC-5:30"), observation) == set()
     assert rules(f"It timed out at {local} UTC.", observation) == {Rule.VALUE_NOT_FOUND}
     assert rules("The first was at 13:00:01 UTC.", observation) == set()
+    assert rules("The first was at 13:00:01 +08:00.", observation) == {Rule.VALUE_NOT_FOUND}
+    assert rules("It was done at 16:00:09 UTC.", observation) == set()
+
+
+@pytest.mark.spec("GUARD-1")
+def test_lines_without_a_zone_are_in_utc() -> None:
+    assert rules("It failed at 14:15:08 UTC.", logs("2026-11-30 14:15:08 failed")) == set()
+    assert rules("It failed at 14:15:08 +08:00.", logs("2026-11-30 14:15:08 failed")) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-1")
+def test_the_parts_of_a_duration_and_the_class_of_a_status_may_be_fields() -> None:
+    assert rules("It took 1 min 30 s.", logs("run_minutes=1 run_seconds=30")) == set()
+    assert rules("It took 1 min 31 s.", logs("run_minutes=1 run_seconds=30")) == {Rule.VALUE_NOT_FOUND}
+    assert rules("It answered 5xx.", logs("HTTP 503")) == set()
+    assert rules("It answered 4xx.", logs("HTTP 503")) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-2")
+def test_what_was_asked_may_be_named_as_absent() -> None:
+    assert asked_text(logs(asked={"contains": ["dead lock"], "levels": ["WARN"]})).folded == "payment dead lock WARN"
+    assert asked_text(rows()).folded == "SELECT 1"
+    assert asked_text(passages()).folded == "gateway"
 
 
 # Properties -------------------------------------------------------------------------------------

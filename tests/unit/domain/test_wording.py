@@ -357,6 +357,8 @@ def test_a_quotation_does_not_join_two_documents() -> None:
     two = passages("Restart the pool", "document D2: Other > Causes (other.md)", "of the database")
 
     assert rules("Do it.", two, quotes=["Restart the pool of the database"]) != set()
+    assert rules("Do it.", two, quotes=["(other.md) of the database"]) != set()
+    assert rules("Do it.", two, quotes=["Restart the pool", "Other > Causes (other.md)", "of the database"]) == set()
 
 
 @pytest.mark.spec("GUARD-2")
