@@ -101,6 +101,7 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
 
     await connections.connect("c1", "ada")
     assert await connections.principal("c1") == "ada"
+    assert database.connections["c1"] == ("ada", clock.now()), "the sweep goes by its age"
     for _ in range(2):
         await connections.disconnect("c1")
     await connections.disconnect("never seen")
@@ -108,9 +109,11 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
     with pytest.raises(Unauthenticated):
         await connections.principal("c1")
     assert await FakeCancelRequests(database).pending("any", "c1") is CancelReason.CLIENT_DISCONNECT
+    assert {row.requested_at for row in database.cancels} == {clock.now()}
 
 
-@pytest.mark.parametrize("principal", [None, ""])
+@pytest.mark.spec("ISO-2")
+@pytest.mark.parametrize("principal", [None, "", " ada", "ada ", "ada\n"])
 async def test_nobody_connects_without_a_principal(principal: str | None) -> None:
     database = FakeDatabase()
     connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), FakeClock())

@@ -51,6 +51,7 @@ SUPPORTED = [
     "４２１０行日志被扫描。",
     "Two of the lines are errors: ERROR 2.",
     "An unbroken series of failures.",
+    "Seen:\n1) time-outs\n2) retries\n3) an end",
 ]
 
 UNSUPPORTED = [
@@ -89,6 +90,7 @@ UNSUPPORTED = [
     "11月29日开始失败。",
     "错误率达到95%。",
     "订单ORD-2026-0043失败。",
+    "Failed:\n7) times.",
     "日志显示「支付网关超时」。",
 ]
 
@@ -309,7 +311,7 @@ def test_one_name_is_no_list_and_seconds_are_no_share_of_milliseconds(text: str,
     assert (rules(text, logs("pool-a7 and pool-b8 failed in 2 s after 100 ms")) == set()) is shown
 
 
-WINDOW_DAY = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
+WINDOW_DAY: dict[str, Any] = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
 
 
 @pytest.mark.spec("GUARD-1")

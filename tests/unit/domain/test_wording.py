@@ -369,6 +369,9 @@ def test_a_quotation_does_not_join_two_documents() -> None:
         ("The payment service logged no errors from 14:00 to 15:00.", True),
         ("22:00–23:00（北京时间）payment没有错误。", True),
         ("No errors in payment, 10–11 pm +08:00.", True),
+        ("No errors in payments between 14:00 and 15:00.", True),
+        ("Nothing unexpected was logged between 14:00 and 15:00.", True),
+        ("Nothing concerning was logged between 14:00 and 15:00.", True),
         ("No errors in inventory between 14:00 and 15:00.", False),
         ("The ledger service logged no errors from 14:00 to 15:00.", False),
         ("ledger服务在14:00至15:00没有错误。", False),
@@ -398,6 +401,7 @@ def test_another_source_that_was_asked_is_not_this_one() -> None:
 def test_rows_do_not_show_that_nothing_was_logged() -> None:
     assert rules("No errors were logged.", ROWS) != set()
     assert rules("没有报错。", ROWS) != set()
+    assert rules("There were no exceptions.", rows('{"exception": null}')) == set()
 
 
 @pytest.mark.spec("GUARD-2")
