@@ -222,6 +222,14 @@ def test_that_all_went_well_needs_a_complete_observation_without_errors(text: st
 
 
 @pytest.mark.spec("GUARD-2")
+def test_a_fatal_line_is_an_error_and_no_warning() -> None:
+    fatal = logs(INFO, "2026-11-30T14:11:00Z FATAL gateway failed")
+
+    assert rules("There were no warnings.", fatal) == set()
+    assert Rule.ABSENCE_NOT_COVERED in rules("There were no errors.", fatal)
+
+
+@pytest.mark.spec("GUARD-2")
 @pytest.mark.parametrize("text", ["The service has not recovered.", "服务尚未恢复。"])
 def test_that_it_lasts_needs_a_search_that_would_have_found_the_end(text: str) -> None:
     error = "2026-11-30T14:05:00Z ERROR gateway failed"
@@ -269,6 +277,7 @@ def test_a_report_beside_a_claim_of_absence_excuses_only_itself() -> None:
     evidence = [text_of("no leader elected; 无异常")]
 
     assert says_absent("There was no leader elected and no errors were logged.", evidence)
+    assert says_absent("The gateway was not restarted.", [text_of("the pool was not full")])
     assert says_absent("无异常。", evidence), "so short a phrase may stand anywhere"
 
 

@@ -395,6 +395,8 @@ def test_another_source_that_was_asked_is_not_this_one() -> None:
     assert rules(text.format("inventory"), logs(), other, cites=["E2"]) == set()
     assert rules(text.format("inventory"), logs(), other, cites=["E1"]) != set()
     assert rules(text.format("payment"), logs(), other, cites=["E2"]) != set()
+    assert rules("Inventory: no errors.", logs(), other, cites=["E2"]) == set()
+    assert rules("Inventory: no errors.", logs(), other, cites=["E1"]) != set()
 
 
 @pytest.mark.spec("GUARD-2")
