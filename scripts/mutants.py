@@ -53,11 +53,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     """Finds the tests of each mutant, runs them, and keeps each result at once."""
     gc.freeze()
     tests = _tests_by_function(_measured(session.items))
+    waiting: set[str] = set()
     with _above_the_tests():
         files = [_load(path) for path in walk_mutatable_files()]
     for data, name in _chosen(files, session.config.getoption("--mutants")):
         begin = time.monotonic()
-        data.exit_code_by_key[name] = _result(name, tests[mangled_name_from_mutant_name(name)])
+        data.exit_code_by_key[name] = _result(name, tests[mangled_name_from_mutant_name(name)], waiting)
         data.durations_by_key[name] = time.monotonic() - begin
         with _above_the_tests():
             data.save()
@@ -123,14 +124,15 @@ def _measure(items: list[pytest.Item], theirs: Connection) -> None:
         theirs.send((time.process_time() - begin, frozenset(state()._stats)))
 
 
-def _result(mutant: str, tests: list[_Test]) -> int:
+def _result(mutant: str, tests: list[_Test], waiting: set[str]) -> int:
+    """Puts first what noticed this mutant, for it often notices the next; last what any left waiting (`waiting`)."""
     if not tests:
         return NO_TESTS
+    tests.sort(key=lambda test: test.item.nodeid in waiting)
     with _child(_test, mutant, tests) as (process, ours):
-        for index in range(len(tests)):
+        for index, test in enumerate(tests):
             if not ours.poll(_LONGEST_WAIT):
-                # For the next one, what fails sooner than this hangs.
-                tests.append(tests.pop(index))
+                waiting.add(test.item.nodeid)
                 return TIMEOUT
             try:
                 passed = ours.recv()
@@ -138,7 +140,6 @@ def _result(mutant: str, tests: list[_Test]) -> int:
                 process.join()
                 return TIMEOUT if process.exitcode == -signal.SIGPROF else KILLED
             if not passed:
-                # What notices one mutant of a function often notices the next.
                 tests.insert(0, tests.pop(index))
                 return KILLED
     return SURVIVED

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from superbizagent.application.fence import Fence
 from superbizagent.domain.draft import MAX_DRAFT_BYTES, Draft
-from superbizagent.domain.evidence import QueryLogs, canonical_arguments
+from superbizagent.domain.evidence import (
+    ObservationStatus,
+    QueryLogs,
+    QueryMysql,
+    ToolName,
+    canonical_arguments,
+    digest_of,
+)
 from superbizagent.domain.previous_turn import (
     MAX_CONCLUSION,
     MAX_DOCUMENT_FIELD,
@@ -153,6 +160,34 @@ def test_one_spelling_for_equal_calls() -> None:
 
     assert len({canonical_arguments(QueryLogs.model_validate(each)) for each in spellings}) == 1
     assert len({canonical_arguments(QueryLogs.model_validate(each)) for each in [spellings[0], *others]}) == 4
+
+
+@pytest.mark.spec("DIAG-2")
+def test_arguments_are_stored_as_readable_json_in_one_order() -> None:
+    assert canonical_arguments(QueryMysql(statement="SELECT 1")) == '{"statement": "SELECT 1"}'
+    logs_asked = json.loads(canonical_arguments(QueryLogs(source="支付")), object_pairs_hook=list)
+    assert logs_asked == sorted(logs_asked, key=lambda pair: pair[0])
+    assert "支付" in canonical_arguments(QueryLogs(source="支付"))
+
+
+@pytest.mark.parametrize(("stored", "asked"), [('{"source": "a"}', {"source": "a"}), ('["a"]', None), ("{", None)])
+def test_what_was_asked_is_an_object_or_nothing(stored: str, asked: dict[str, Any] | None) -> None:
+    assert sample().model_copy(update={"arguments": stored}).asked() == asked
+
+
+@pytest.mark.spec("DIAG-4")
+def test_a_digest_is_of_the_tool_the_status_and_what_was_seen() -> None:
+    ready, nothing = ObservationStatus.READY, ObservationStatus.NO_EVIDENCE
+    digests = [
+        digest_of(ToolName.QUERY_LOGS, ready, "a"),
+        digest_of(ToolName.QUERY_LOGS, ready, "b"),
+        digest_of(ToolName.QUERY_LOGS, nothing, "a"),
+        digest_of(ToolName.QUERY_MYSQL, ready, "a"),
+        digest_of(ToolName.QUERY_MYSQL, ready, "a\ud800"),
+    ]
+
+    assert len(set(digests)) == len(digests)
+    assert digests[0] == digest_of(ToolName.QUERY_LOGS, ready, "a")
 
 
 anything = st.text(alphabet=st.characters(codec="utf-8"))
