@@ -304,11 +304,15 @@ def test_counts_of_what_is_listed_and_shares_of_what_is_shown_follow(text: str, 
     [
         ("2 pools, pool-a7 and pool-b8, failed.", True),
         ("1 pool, pool-a7, failed.", False),
-        ("It took 2 s after 100 ms (2%).", False),
+        ("3 of 12 (25%) failed, then 1000 of 1600 (62.5%).", True),
+        ("3 of 12 (26%) failed.", False),
+        ("It took 7 s after 350 ms (2%).", False),
     ],
 )
 def test_one_name_is_no_list_and_seconds_are_no_share_of_milliseconds(text: str, shown: bool) -> None:
-    assert (rules(text, logs("pool-a7 and pool-b8 failed in 2 s after 100 ms")) == set()) is shown
+    evidence = logs("pool-a7 and pool-b8 failed, 3 of 12, 1000 of 1600, in 7 s after 350 ms")
+
+    assert (rules(text, evidence) == set()) is shown
 
 
 WINDOW_DAY: dict[str, Any] = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
