@@ -5,7 +5,7 @@ RUN := .venv/run/bin/python
 DEV := .venv/dev/bin/python
 PORT ?= 8090
 
-.PHONY: run test lint spec build bench-evidence bench-imports bench-load faults mutation lock clean
+.PHONY: run test lint spec build sam-local bench-evidence bench-imports bench-load faults mutation lock clean
 
 run: ## the product on this machine: no account, no Docker, no database server
 	@scripts/venv.sh .venv/run requirements-local.txt
@@ -35,12 +35,17 @@ checkov: dev
 	@echo "checkov"
 	@scripts/venv.sh .venv/checkov requirements-checkov.txt
 	@mkdir -p .aws-sam
-	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template > .aws-sam/translated.json
+	@AWS_DEFAULT_REGION=us-east-1 $(DEV) -W ignore -m tests.translated_template Page=true ChatSnapStart=true > .aws-sam/translated.json
 	@.venv/checkov/bin/checkov --config-file .checkov.yaml --file .aws-sam/translated.json
 
 build: dev ## the deployable artefacts, in .aws-sam/
 	@PATH="$(CURDIR)/.venv/dev/bin:$$PATH" SAM_CLI_TELEMETRY=0 sam build
 	@$(DEV) scripts/sizes.py
+
+# Where the code meets the real runtime; needs Docker or podman. make sam-local SAM_LOCAL="--images ~/.cache/sam-local"
+# lets podman keep the image of the runtime, which it would fetch again each time.
+sam-local: dev ## every function in the runtime image of AWS, by the events under events/
+	@$(DEV) -m tests.sam_local $(SAM_LOCAL)
 
 bench-imports: dev ## what each function's cold start spends on imports, beside what it can't do without
 	@$(DEV) -m bench.cold_imports

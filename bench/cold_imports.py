@@ -2,9 +2,10 @@
 
     make bench-imports
 
-Bare are the packages of others that the function's import loads, imported by themselves: what is above them is our own.
-Each figure is the least of several processes, with bytecode present as in the layer. Chat also loads what its runs
-need: above all the model SDK, the SQL parser and boto3.
+Bare are the modules of others that the function's import loads, imported by themselves: what is above them is our own.
+That the function loads none that it doesn't need is for tests/architecture/test_imports.py to say. Each figure is the
+least of several processes, with bytecode present as in the layer; the two take turns, so that a busy machine is as
+unfair to one as to the other. Chat also loads what its runs need: above all the model SDK, the SQL parser and boto3.
 """
 
 import argparse
@@ -17,41 +18,64 @@ from pathlib import Path
 from superbizagent.settings import environment
 
 ROOT = Path(__file__).resolve().parent.parent
-EVENTS = (
-    "aws_lambda_powertools",
-    "aws_lambda_powertools.utilities.parser.models",
-    "aws_lambda_powertools.utilities.typing",
-)
-STORE = ("pydantic", "sqlalchemy", "sqlalchemy.dialects.mysql", "zoneinfo", "concurrent.futures", "asyncio", "sqlite3")
-RUNS = ("openai", "openai.resources.chat.completions", "sqlglot", "boto3", "drain3", "markdown_it")
-BARE = {
-    **dict.fromkeys(("connect", "disconnect", "default", "cancel", "history", "authorizer"), (*EVENTS, *STORE)),
-    "sweep": (*EVENTS, "aws_lambda_powertools.metrics", *STORE),
-    "chat": (*EVENTS, "aws_lambda_powertools.metrics", *STORE, *RUNS),
-    "migrate": (*EVENTS, *STORE, "alembic.command", "alembic.script"),
-}
+FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
+OURS = ("functions", "migrations", "superbizagent")
+
+_OTHERS = """
+import json, sys
+before = set(sys.modules)
+import functions.{name}.app
+print(json.dumps([name for name in sys.modules if name not in before and name.partition(".")[0] not in {ours}]))
+"""
+_OWN = """
+import contextlib, importlib, json, sys, time
+json.load(sys.stdin)
+start = time.process_time()
+import functions.{name}.app
+print(time.process_time() - start)
+"""
+# A module that another one has put there under a name of its own can't be imported by it, and costs nothing.
+_BARE = """
+import contextlib, importlib, json, sys, time
+names = json.load(sys.stdin)
+start = time.process_time()
+for name in names:
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
+print(time.process_time() - start)
+"""
 
 
-def seconds(statement: str, runs: int, cache: str) -> float:
-    code = f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
-    variables = {**environment(), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
-    times = []
-    for _ in range(runs + 1):  # the first one writes the bytecode
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, check=True)  # noqa: S603
-        times.append(float(done.stdout))
-    return min(times[1:])
+def output(code: str, cache: str, given: str = "") -> str:
+    variables = {
+        **environment(),
+        "PYTHONPYCACHEPREFIX": cache,
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=variables, cwd=ROOT, input=given, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout
+
+
+def measured(name: str, runs: int, cache: str) -> tuple[float, float]:
+    """Seconds of the function's import, and of those of others in it."""
+    others = output(_OTHERS.format(name=name, ours=OURS), cache)  # which writes the bytecode, too
+    own, bare = [], []
+    for _ in range(runs):
+        own.append(float(output(_OWN.format(name=name), cache, others)))
+        bare.append(float(output(_BARE, cache, others)))
+    return min(own), min(bare)
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cold_imports", description=__doc__)
-    parser.add_argument("--runs", type=int, default=7)
-    runs = parser.parse_args(arguments).runs
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("functions", nargs="*", default=FUNCTIONS)
+    options = parser.parse_args(arguments)
     print(f"{'function':12}{'ms':>8}{'bare':>8}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as cache:
-        for name, modules in BARE.items():
-            bare = seconds(f"import {', '.join(modules)}", runs, cache)
-            own = seconds(f"import functions.{name}.app", runs, cache)
+        for name in options.functions:
+            own, bare = measured(name, options.runs, cache)
             print(f"{name:12}{own * 1000:>8.0f}{bare * 1000:>8.0f}{own / bare:>8.2f}", flush=True)
     return 0
 

@@ -1,42 +1,40 @@
-"""``python -m migrations upgrade head | downgrade V012 | current [--url URL]``."""
+"""``python -m migrations upgrade head | downgrade V012 | current [--url URL]``.
+
+Without a URL on the database that the settings name, as the functions do: DATABASE_URL, or DATABASE_HOST with a secret.
+"""
 
 import argparse
+import contextlib
 import sys
 
 from migrations.run import TIMEOUTS, current, downgrade, upgrade
 from superbizagent.adapters.store import Database
-from superbizagent.errors import SuperBizAgentError
-from superbizagent.settings import environment
+from superbizagent.bootstrap import Services
+from superbizagent.errors import ConfigurationError, SuperBizAgentError
 
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    url = options.url or default_url()
-    if not url:
-        print("Name the database with --url or in DATABASE_URL.", file=sys.stderr)
+    try:
+        database = Services(options.url or None).open_database(TIMEOUTS)
+    except ConfigurationError as error:
+        print(f"Name the database with --url, or in DATABASE_URL ({error}).", file=sys.stderr)
         return 2
-    try:
-        return _execute(options.command, getattr(options, "revision", ""), Database(url, timeouts=TIMEOUTS))
-    except SuperBizAgentError as error:
-        print(f"{error.code}: {error}", file=sys.stderr)
-        return 1
+    with contextlib.closing(database):
+        try:
+            _execute(options.command, getattr(options, "revision", ""), database)
+        except SuperBizAgentError as error:
+            print(f"{error.code}: {error}", file=sys.stderr)
+            return 1
+    return 0
 
 
-def default_url() -> str | None:
-    """The one place that knows where the database is when nobody says."""
-    return environment().get("DATABASE_URL")
-
-
-def _execute(command: str, revision: str, database: Database) -> int:
-    try:
-        if command == "upgrade":
-            upgrade(database.engine, revision)
-        elif command == "downgrade":
-            downgrade(database.engine, revision)
-        print(current(database.engine) or "base")
-        return 0
-    finally:
-        database.close()
+def _execute(command: str, revision: str, database: Database) -> None:
+    if command == "upgrade":
+        upgrade(database.engine, revision)
+    elif command == "downgrade":
+        downgrade(database.engine, revision)
+    print(current(database.engine) or "base")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     down = commands.add_parser("downgrade", help="go back to a revision (V012, -1, base)")
     down.add_argument("revision")
     for command in (up, down, commands.add_parser("current", help="print the revision the database has")):
-        command.add_argument("--url", help="SQLAlchemy URL; by default what DATABASE_URL says")
+        command.add_argument("--url", help="SQLAlchemy URL; by default the settings' own")
     return parser
 
 

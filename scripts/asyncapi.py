@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "layers" / "common"))  # run as a file, the package is not on the path yet
 
-from superbizagent import errors, websocket  # noqa: E402
+from superbizagent import errors, frames, websocket  # noqa: E402
 
 TARGET = ROOT / "docs" / "asyncapi.yaml"
 CHANNEL = "connection"
@@ -29,13 +29,13 @@ CLIENT_MESSAGES: dict[str, type[BaseModel]] = {
     "history": websocket.HistoryMessage,
 }
 SERVER_FRAMES: dict[str, type[BaseModel]] = {
-    "started": websocket.StartedFrame,
-    "status": websocket.StatusFrame,
-    "content": websocket.ContentFrame,
-    "done": websocket.DoneFrame,
+    "started": frames.StartedFrame,
+    "status": frames.StatusFrame,
+    "content": frames.ContentFrame,
+    "done": frames.DoneFrame,
     "error": websocket.ErrorFrame,
-    "cancelled": websocket.CancelledFrame,
-    "historyPage": websocket.HistoryFrame,
+    "cancelled": frames.CancelledFrame,
+    "historyPage": frames.HistoryFrame,
 }
 SUMMARIES = {
     "chat": "Ask a question.",
@@ -77,8 +77,11 @@ often it is sent, so a client that got no answer sends it again after reconnecti
 stored run carry `replayed: true`. A refused message gets one `error` without `runId` and `seq`.
 
 An answer to `history` is a sequence of `history` frames that ends with kind `end`; its `before`, if there
-is one, asks for the turns before. Absent fields are left out, never null. Clients ignore fields and codes
-they don't know; codes are the contract, texts may change.
+is one, asks for the turns before. A frame whose arrival was not confirmed is sent again: without a `seq`
+that tells, an `error` or a `history` frame may come twice, and is about its `requestId` or `sessionId` then too.
+
+Absent fields are left out, never null. Clients ignore fields and codes they don't know; codes are the
+contract, texts may change.
 """
 
 
@@ -154,7 +157,7 @@ def document() -> Document:
 
 
 def render() -> str:
-    header = "# Written by scripts/asyncapi.py from superbizagent/websocket.py. Don't edit.\n"
+    header = "# Written by scripts/asyncapi.py from superbizagent/websocket.py and frames.py. Don't edit.\n"
     return header + yaml.dump(
         document(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
     )

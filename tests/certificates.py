@@ -63,12 +63,18 @@ def new_authority(path: Path, name: str) -> Authority:
 
 def server_options(folder: Path, authority: Authority) -> tuple[str, ...]:
     """The database server's, with a certificate for 127.0.0.1 only, not for localhost."""
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate, key = server_certificate(folder, authority, address)
+    return (f"--ssl-ca={authority.path}", f"--ssl-cert={certificate}", f"--ssl-key={key}")
+
+
+def server_certificate(folder: Path, authority: Authority, name: x509.GeneralName) -> tuple[Path, Path]:
+    """The files of a certificate for that name, and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     certificate = (
-        _builder("database", "ours", key)
-        .add_extension(address, critical=False)
+        _builder("server", "ours", key)
+        .add_extension(x509.SubjectAlternativeName([name]), critical=False)
         .add_extension(issuer, critical=False)
         .sign(authority.key, hashes.SHA256())
     )
@@ -81,4 +87,4 @@ def server_options(folder: Path, authority: Authority) -> tuple[str, ...]:
             serialization.NoEncryption(),
         )
     )
-    return (f"--ssl-ca={authority.path}", f"--ssl-cert={certificate_path}", f"--ssl-key={key_path}")
+    return certificate_path, key_path

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,7 +69,14 @@ class HttpStub:
 
 
 @contextlib.asynccontextmanager
-async def http_stub(answer: Answer | None = None) -> AsyncIterator[HttpStub]:
+async def http_stub(
+    answer: Answer | None = None,
+    *,
+    host: str = "127.0.0.1",
+    known_as: str | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[HttpStub]:
+    """`host` is the address it listens on, `known_as` the name its callers have for it."""
     stub = HttpStub(answer or (lambda _: Reply()))
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_route("*", "/{path:.*}", stub._handle)
@@ -76,10 +84,10 @@ async def http_stub(answer: Answer | None = None) -> AsyncIterator[HttpStub]:
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None, handler_cancellation=True)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, host, 0, ssl_context=tls)
         await site.start()
-        host, port = runner.addresses[0][:2]
-        stub.url = f"http://{host}:{port}"
+        port = runner.addresses[0][1]
+        stub.url = f"{'https' if tls else 'http'}://{known_as or host}:{port}"
         yield stub
     finally:
         await runner.cleanup()

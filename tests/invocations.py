@@ -137,10 +137,11 @@ async def world_on(database_url: str, folder: Path, patch: pytest.MonkeyPatch) -
             world = World(_handlers(), database, client, model)
             client.answer, model.answer = world.answer_as_api, world.answer_as_model
             yield world
-            await asyncio.to_thread(_fresh_process)
+            await asyncio.to_thread(fresh_process)
 
 
-def _fresh_process() -> None:
+def fresh_process() -> None:
+    """Leaves nothing of what bootstrap keeps for the next event."""
     with contextlib.suppress(ConfigurationError):  # a test may have left it without a URL
         bootstrap.services().database.close()
     if bootstrap._runner.cache_info().currsize:

@@ -1,5 +1,6 @@
 """Values to store, with everything but what a test is about filled in."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -19,7 +20,7 @@ from superbizagent.domain.content import (
 from superbizagent.domain.evidence import ToolName, Unit
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome
-from superbizagent.ports import NewRun, RunEnd
+from superbizagent.ports import AbandonedRun, NewRun, RunEnd
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)
 TRICKY = "🫠️ 𠮷 👨‍👩‍👧 𝐏 支付网关超时 'quoted' \"double\" back\\slash %s {brace}\ttab\nline\u2028 ﷽ é é"
@@ -53,6 +54,10 @@ def run_end(outcome: ReleaseOutcome = ReleaseOutcome.SUCCESS, **fields: Any) -> 
         "finished_at": at(4.2),
     }
     return RunEnd(outcome=outcome, **(values | fields))
+
+
+def run_ids(runs: Iterable[AbandonedRun]) -> list[str]:
+    return [str(run.ids.run_id) for run in runs]
 
 
 def chat_content(text: str = "I look into incidents.") -> PublicContent:

@@ -150,7 +150,7 @@ export class Client {
     if (turn) return;
     if (code === 'RUN_NOT_FOUND') {
       for (const other of this.conversations.unfinished()) if (other.cancel) this.wantTurns(other.conversation);
-    } else if (this.pending) {
+    } else if (this.pending && isAnswerTo(this.pending, sessionId)) {
       if (code === 'SESSION_NOT_FOUND') this.onMissing(sessionId ?? this.pending.sessionId);
       this.nextHistory();
       if (code === 'SESSION_NOT_FOUND') return;
@@ -230,6 +230,7 @@ export class Client {
 
   onHistoryEnd(frame) {
     const request = this.pending;
+    if (request && !isAnswerTo(request, frame.sessionId ?? null)) return;
     const conversation = request && this.conversations.bySession.get(request.sessionId);
     if (conversation) {
       // A refresh that reaches what is loaded already says nothing about how far back that goes.
@@ -329,4 +330,12 @@ export class Client {
     const { shown } = this.conversations;
     return shown.sessionId || shown.turns.length ? this.conversations.create(null) : shown;
   }
+}
+
+/**
+ * Whether a frame about that session is the answer to that request. What ended an earlier one may come twice: the
+ * service posts a frame again when its arrival was not confirmed, and without a number it isn't known for the same.
+ */
+function isAnswerTo({ sessionId }, named) {
+  return named === undefined || named === sessionId;
 }

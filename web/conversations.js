@@ -138,7 +138,8 @@ export class Conversations {
       turn.seen.add(frame.seq);
       turn.lastSeq = Math.max(turn.lastSeq, frame.seq);
     }
-    const wasEnded = ENDED.has(turn.state);
+    // A refusal says that there is no run; here is one, of another try with the same id.
+    const wasEnded = ENDED.has(turn.state) && turn.state !== 'refused';
     this.applyToTurn(turn, frame, wasEnded);
     this.changed(turn, { added, ended: !wasEnded && ENDED.has(turn.state) });
     return { turn, fresh: true, gap };
@@ -150,7 +151,7 @@ export class Conversations {
       return;
     }
     if (wasEnded) return;
-    turn.state = 'running';
+    Object.assign(turn, { state: 'running', failure: null, endedAt: null });
     if (frame.type === 'status') this.addStep(turn, frame);
     else if (frame.type === 'done') this.end(turn, 'done', { outcome: frame.outcome });
     else if (frame.type === 'cancelled') this.end(turn, 'cancelled');

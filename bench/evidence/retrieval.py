@@ -53,7 +53,12 @@ SETS = {
     "fair": {"dev", "held-out"},
     "dev": {"dev"},
     "held-out": {"held-out"},
+    "second": {"second dev", "second held-out"},
+    "second dev": {"second dev"},
+    "second held-out": {"second held-out"},
     "chinese": {"chinese"},
+    "chinese dev": {"chinese dev"},
+    "chinese held-out": {"chinese held-out"},
     "field terms": {"field terms"},
     "hard": {"hard"},
 }
@@ -123,11 +128,11 @@ def recall(rankings: Sequence[Ranking], asked: Sequence[Question], which: str, d
 
 
 def print_table(results: Mapping[str, Sequence[Ranking]], asked: Sequence[Question]) -> None:
-    print(f"{'':28}{'questions':13}" + "".join(f"{f'recall@{depth}':>10}" for depth in DEPTHS))
+    print(f"{'':28}{'questions':17}" + "".join(f"{f'recall@{depth}':>10}" for depth in DEPTHS))
     for name, rankings in results.items():
         for which in SETS:
             figures = "".join(f"{recall(rankings, asked, which, depth):>10.3f}" for depth in DEPTHS)
-            print(f"{name:28}{which:13}{figures}")
+            print(f"{name:28}{which:17}{figures}")
 
 
 @contextlib.contextmanager
@@ -177,7 +182,7 @@ async def second_stage(
     try:
         start = time.monotonic()
         outcome = await EmbeddingIngest(database, embeddings).run()
-        print(f"{outcome.stored} passages embedded in {time.monotonic() - start:.0f} s; error: {outcome.error}")
+        print(f"{outcome.stored} texts embedded in {time.monotonic() - start:.0f} s; error: {outcome.error}")
         # Whatever else this machine does, the measure is of quality.
         index = RerankedKnowledgeIndex(database, embeddings, query_seconds=60)
         rankings, notes = await by_index(index, asked)

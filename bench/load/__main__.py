@@ -114,7 +114,9 @@ async def progress(traffic: Traffic) -> None:
 async def forgetting(stack: Stack) -> None:
     while True:
         await asyncio.sleep(FORGET_EVERY)
-        await asyncio.to_thread(stack.forget_requests)
+        # A model server that is too busy to answer this forgets the next time.
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(stack.forget_requests)
 
 
 def report(options: argparse.Namespace, traffic: Traffic, verdict: Verdict, disturbance: Disturbance | None) -> None:

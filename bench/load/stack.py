@@ -17,6 +17,8 @@ from typing import IO
 from tests.database_server import private_server
 
 ROOT = Path(__file__).resolve().parents[2]
+SOCKET_FUNCTIONS = 2
+"""connect and disconnect: sockets that open or close all at once bring each to as many processes as it may have."""
 OTHERS = 40
 SIGNS = {"tracebacks": "Traceback", "errors": '"level":"ERROR"', "dropped events": " dropped: "}
 
@@ -33,8 +35,8 @@ class StackOptions:
 
     @property
     def database_connections(self) -> int:
-        """What the configuration allows: a full pool in every chat process, and a few for the other functions."""
-        return self.processes * self.pool_size + OTHERS
+        """What the configuration allows: a pool in each chat process, one where no more is needed, a few for others."""
+        return self.processes * (self.pool_size + SOCKET_FUNCTIONS) + OTHERS
 
 
 @dataclass

@@ -33,11 +33,12 @@ def wait_until_ended(database_url: str, seconds: float) -> None:
     """Runs whose process was killed are ended by the sweep, after their deadline."""
     until = time.monotonic() + seconds
     engine = create_engine(database_url, poolclass=NullPool)
-    while time.monotonic() < until:
-        with engine.connect() as connection:
+    with engine.connect() as connection:
+        while time.monotonic() < until:
             if not connection.scalar(text("SELECT COUNT(*) FROM diagnosis_run WHERE status = 'RUNNING'")):
                 return
-        time.sleep(2)
+            connection.commit()
+            time.sleep(2)
 
 
 def most_connections(database_url: str) -> int:

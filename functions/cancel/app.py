@@ -12,6 +12,7 @@ from superbizagent.exchange import Exchange
 from superbizagent.websocket import CancelMessage
 
 logger = Logger(service="superbizagent")
+bootstrap.import_for("connections", "cancel")
 
 
 @logger.inject_lambda_context

@@ -17,7 +17,7 @@ from superbizagent.websocket import ChatMessage
 
 logger = Logger(service="superbizagent")
 metrics = Metrics()
-bootstrap.import_for_runs()
+bootstrap.import_for("connections", "runs")
 
 
 @logger.inject_lambda_context(clear_state=True)

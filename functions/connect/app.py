@@ -11,6 +11,7 @@ from superbizagent.errors import SuperBizAgentError, Unauthenticated
 from superbizagent.events import ConnectEvent
 
 logger = Logger(service="superbizagent")
+bootstrap.import_for("connections")
 
 
 @logger.inject_lambda_context

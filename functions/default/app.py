@@ -12,6 +12,7 @@ from superbizagent.exchange import Exchange
 from superbizagent.websocket import UnroutedMessage
 
 logger = Logger(service="superbizagent")
+bootstrap.import_for("connections")
 
 
 @logger.inject_lambda_context

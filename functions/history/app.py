@@ -9,9 +9,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from superbizagent import bootstrap
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Exchange
+from superbizagent.frames import session_frames, turn_frames
 from superbizagent.websocket import HistoryMessage
 
 logger = Logger(service="superbizagent")
+bootstrap.import_for("connections", "history")
 
 
 @logger.inject_lambda_context
@@ -23,7 +25,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
 async def _history(exchange: Exchange[HistoryMessage]) -> None:
     history, asked, principal = bootstrap.services().history, exchange.message, exchange.principal
     if asked.session_id is None:
-        await exchange.socket.post_sessions(await history.sessions(principal, asked.limit))
+        await exchange.socket.end(*session_frames(await history.sessions(principal, asked.limit)))
         return
     turns, before = await history.turns(asked.session_id, principal, asked.before, asked.limit)
-    await exchange.socket.post_turns(asked.session_id, turns, before)
+    await exchange.socket.end(*turn_frames(asked.session_id, turns, before))

@@ -12,9 +12,7 @@ from pydantic import BaseModel
 
 from migrations.run import LOCK_SECONDS, TIMEOUTS, Progress, current, known_revisions, roll_forward
 from superbizagent import bootstrap
-from superbizagent.application.defects import place_of
-from superbizagent.custom_resource import CustomResource
-from superbizagent.errors import InternalFailure, SuperBizAgentError
+from superbizagent.custom_resource import CustomResource, told
 
 logger = Logger(service="superbizagent")
 
@@ -42,7 +40,7 @@ def _deploy(resource: CustomResource, log_stream: str) -> None:
     try:
         done = _upgrade(resource.work_seconds)
     except Exception as error:
-        reason = _told(error)
+        reason = told(error)
     else:
         resource.succeed({"Outcome": _outcome(done), "Revision": done.after or ""})
         return
@@ -58,7 +56,7 @@ def _by_hand(asked: ByHand) -> dict[str, Any]:
             return {"revision": current(database.engine), "newest": known_revisions()[0]}
     except Exception as error:
         # The platform logs what is raised, with all that led to it.
-        raise RuntimeError(_told(error)) from None
+        raise RuntimeError(told(error)) from None
 
 
 def _upgrade(seconds: float) -> Progress:
@@ -68,15 +66,6 @@ def _upgrade(seconds: float) -> Progress:
         bootstrap.services().provide_account(database)
     logger.info("database migrated", extra={"before": done.before, "after": done.after, "newer": done.newer})
     return done
-
-
-def _told(error: Exception) -> str:
-    """Code and fixed words, for everybody; what the database said of it is in the log by its number alone."""
-    if not isinstance(error, SuperBizAgentError):
-        logger.error("migration failed", extra={"defect": place_of(error)})
-        return f"{InternalFailure.code}: {InternalFailure.message}"
-    logger.error("migration failed", extra={"code": error.code, "reason": str(error)})
-    return f"{error.code}: {error.message}"
 
 
 def _outcome(done: Progress) -> str:

@@ -97,3 +97,38 @@ def test_a_function_loads_nothing_heavy_when_it_is_imported(function: str) -> No
     loaded = set(done.stdout.split())
     assert "superbizagent" in loaded
     assert loaded & (heavy if function != "chat" else {"aws_xray_sdk", "jwt"}) == set()
+
+
+_STORE = {"pymysql", "sqlalchemy", "superbizagent.adapters.store"}
+_SHOWN = {"superbizagent.domain.content", "superbizagent.domain.evidence", "superbizagent.frames"}
+_RUN = {
+    "superbizagent.application.agent",
+    "superbizagent.application.chat",
+    "superbizagent.application.executors",
+    "superbizagent.application.release",
+    "superbizagent.domain.absence",
+    "superbizagent.domain.conversation",
+    "superbizagent.domain.evidence_guard",
+}
+_MESSAGES = {"superbizagent.exchange", "superbizagent.websocket"}
+
+
+@pytest.mark.parametrize(
+    ("function", "others"),
+    [
+        ("authorizer", _STORE | _SHOWN | _RUN | _MESSAGES),
+        ("connect", _SHOWN | _RUN | _MESSAGES),
+        ("disconnect", _SHOWN | _RUN | _MESSAGES),
+        ("default", _SHOWN | _RUN),
+        ("cancel", _SHOWN | _RUN),
+        ("history", _RUN),
+        ("sweep", _RUN | _MESSAGES | {"superbizagent.frames"}),
+        ("migrate", _SHOWN | _RUN | _MESSAGES),
+        ("page", _STORE | _SHOWN | _RUN | _MESSAGES),
+    ],
+)
+def test_a_function_loads_no_other_functions_part(function: str, others: set[str]) -> None:
+    code = f"import sys, functions.{function}.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert set(done.stdout.split()) & others == set()

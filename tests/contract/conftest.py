@@ -9,13 +9,9 @@ from typing import Literal
 import pytest
 from sqlalchemy import text
 
-from superbizagent.adapters.store import (
-    Database,
-    SqlCancelRequests,
-    SqlConnections,
-    SqlHistory,
-    SqlRunStore,
-)
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.history import SqlHistory
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.ports import CancelRequests, Connections, History, RunStore
 from tests.fakes import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
 

@@ -1,12 +1,21 @@
 """What the store should hold, in lists and dictionaries: the model that the store's machine is held against."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from superbizagent.domain.previous_turn import PublishedResult, previous_turn
 from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
 from superbizagent.errors import RequestConflict, RunAbandoned, RunNotFound, SessionBusy, SessionNotFound
-from superbizagent.ports import NewRun, PriorContext, RunEnd, StoredRun
+from superbizagent.ports import (
+    AbandonedRun,
+    CancelRequest,
+    NewRun,
+    PriorContext,
+    RunEnd,
+    RunIds,
+    StartResult,
+    StoredRun,
+)
 from tests.contract.conftest import GRACE
 
 
@@ -35,7 +44,7 @@ class World:
 
     sessions: dict[str, Session] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
-    cancels: list[tuple[str, CancelReason]] = field(default_factory=list)
+    cancels: list[tuple[str, CancelRequest]] = field(default_factory=list)
     connections: dict[str, tuple[str, datetime]] = field(default_factory=dict)
 
     def run(self, run_id: str) -> Run | None:
@@ -47,23 +56,22 @@ class World:
             (run for run in self.runs if run.new.session_id == session_id), key=lambda run: run.new.created_at
         )
 
-    def start(self, new: NewRun) -> StoredRun | None:
+    def start(self, new: NewRun) -> StartResult:
         for run in self.runs:
             if (run.new.owner, run.new.request_id) == (new.owner, new.request_id):
                 if run.new.query != new.query:
                     raise RequestConflict
-                return run.stored
+                return StartResult(run.stored)
         session = self.sessions.setdefault(new.session_id, Session(new.owner, new.created_at, new.created_at))
         if session.owner != new.owner:
             raise SessionNotFound
         running = [run for run in self.turns(new.session_id) if run.running]
         if any(run.new.deadline_at >= new.created_at - GRACE for run in running):
             raise SessionBusy
-        for run in running:
-            self._abandon(run, new.created_at)
+        abandoned = tuple(self._abandon(run, new.created_at) for run in running)
         session.last_active_at = max(session.last_active_at, new.created_at)
         self.runs.append(Run(new, _as_stored(new)))
-        return None
+        return StartResult(abandoned=abandoned)
 
     def set_intent(self, run_id: str, intent: Intent) -> None:
         run = self.run(run_id)
@@ -88,17 +96,15 @@ class World:
         session.pairs += end.outcome.status is RunStatus.SUCCESS
         return True
 
-    def sweep(self, since: datetime, now: datetime) -> list[str]:
+    def sweep(self, since: datetime, now: datetime) -> list[AbandonedRun]:
         overdue = [run for run in self.runs if run.running and run.new.deadline_at < since]
-        for run in overdue:
-            self._abandon(run, now)
-        return [run.new.run_id for run in overdue]
+        return [self._abandon(run, now) for run in overdue]
 
     def find(self, run_id: str) -> StoredRun | None:
         run = self.run(run_id)
         return None if run is None else run.stored
 
-    def _abandon(self, run: Run, now: datetime) -> None:
+    def _abandon(self, run: Run, now: datetime) -> AbandonedRun:
         run.stored = replace(
             run.stored,
             status=RunStatus.FAILED,
@@ -106,6 +112,10 @@ class World:
             failure_code=RunAbandoned.code,
             finished_at=now,
         )
+        new = run.new
+        ids = RunIds(new.run_id, new.session_id, new.request_id, new.connection_id)
+        milliseconds = (now - new.created_at) // timedelta(milliseconds=1)
+        return AbandonedRun(ids, run.stored.intent, max(milliseconds, 0))
 
     def prior(self, session_id: str, owner: str) -> PriorContext:
         if session_id not in self.sessions:
@@ -121,22 +131,22 @@ class World:
             previous_turn=previous_turn(result.model_dump(mode="json")) if result else None,
         )
 
-    def cancel_run(self, run_id: str, owner: str) -> None:
+    def cancel_run(self, run_id: str, owner: str, when: datetime) -> None:
         run = self.run(run_id)
         if run is None or run.new.owner != owner:
             raise RunNotFound
         if run.running:
-            self._cancel(run_id, CancelReason.CLIENT_REQUEST)
+            self._cancel(run_id, CancelRequest(CancelReason.CLIENT_REQUEST, when))
 
-    def cancel_connection(self, connection_id: str) -> None:
-        self._cancel(connection_id, CancelReason.CLIENT_DISCONNECT)
+    def cancel_connection(self, connection_id: str, when: datetime) -> None:
+        self._cancel(connection_id, CancelRequest(CancelReason.CLIENT_DISCONNECT, when))
 
-    def _cancel(self, target: str, reason: CancelReason) -> None:
-        if (target, reason) not in self.cancels:
-            self.cancels.append((target, reason))
+    def _cancel(self, target: str, request: CancelRequest) -> None:
+        if target not in [cancelled for cancelled, _ in self.cancels]:
+            self.cancels.append((target, request))
 
-    def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        return next((reason for target, reason in self.cancels if target in (run_id, connection_id)), None)
+    def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        return next((request for target, request in self.cancels if target in (run_id, connection_id)), None)
 
     def history(self, owner: str, limit: int) -> list[tuple[str, int]]:
         own = [(name, session) for name, session in self.sessions.items() if session.owner == owner]

@@ -4,6 +4,7 @@ import pytest
 
 from superbizagent.domain.run import CancelReason, ReleaseOutcome
 from superbizagent.errors import RunNotFound
+from superbizagent.ports import CancelRequest
 from tests.contract.conftest import Stores
 from tests.stored_values import NOW, at, new_run, run_end
 
@@ -18,10 +19,10 @@ async def test_a_gone_connection_cancels_its_present_and_future_runs(stores: Sto
     present = new_run(connection_id="c1")
     await stores.runs.start(present)
     await stores.cancels.cancel_connection("c1", NOW)
-    assert await stores.cancels.pending(present.run_id, "c1") is CancelReason.CLIENT_DISCONNECT
+    assert await stores.cancels.pending(present.run_id, "c1") == CancelRequest(CancelReason.CLIENT_DISCONNECT, NOW)
     future = new_run(connection_id="c1")
     await stores.runs.start(future)
-    assert await stores.cancels.pending(future.run_id, "c1") is CancelReason.CLIENT_DISCONNECT
+    assert await stores.cancels.pending(future.run_id, "c1") == CancelRequest(CancelReason.CLIENT_DISCONNECT, NOW)
     assert await stores.cancels.pending(new_run().run_id, "c2") is None
 
 
@@ -34,7 +35,9 @@ async def test_connection_ids_differ_by_case(stores: Stores) -> None:
 @pytest.mark.spec("CANCEL-1")
 async def test_a_connection_cancelled_often_is_cancelled(stores: Stores) -> None:
     await asyncio.gather(*(stores.cancels.cancel_connection("c1", at(n)) for n in range(4)))
-    assert await stores.cancels.pending("run", "c1") is CancelReason.CLIENT_DISCONNECT
+    found = await stores.cancels.pending("run", "c1")
+    assert found is not None
+    assert found.reason is CancelReason.CLIENT_DISCONNECT
 
 
 @pytest.mark.spec("CANCEL-3")
@@ -44,7 +47,7 @@ async def test_the_owner_cancels_one_run_only(stores: Stores) -> None:
     await stores.runs.start(other)
     await stores.cancels.cancel_run(run.run_id, "ada", NOW)
     await stores.cancels.cancel_run(run.run_id, "ada", at(1))
-    assert await stores.cancels.pending(run.run_id, "c1") is CancelReason.CLIENT_REQUEST
+    assert await stores.cancels.pending(run.run_id, "c1") == CancelRequest(CancelReason.CLIENT_REQUEST, NOW)
     assert await stores.cancels.pending(other.run_id, "c1") is None
 
 
@@ -73,4 +76,4 @@ async def test_of_two_requests_the_first_is_the_reason(stores: Stores) -> None:
     await stores.runs.start(run)
     await stores.cancels.cancel_run(run.run_id, "ada", at(5))
     await stores.cancels.cancel_connection("c1", at(6))
-    assert await stores.cancels.pending(run.run_id, "c1") is CancelReason.CLIENT_REQUEST
+    assert await stores.cancels.pending(run.run_id, "c1") == CancelRequest(CancelReason.CLIENT_REQUEST, at(5))

@@ -165,6 +165,9 @@ async def test_a_passage_is_named_by_title_headings_and_source(index: KnowledgeI
         ("网关超时", "orders/支付网关.md"),
         ("库", "orders/支付网关.md"),
         ("支付网关超时怎么办", "orders/支付网关.md"),
+        # A document in English, by the English of what is asked for in Chinese.
+        ("崩溃之后反复重启", "KubePodCrashLooping.md"),
+        ("订单服务的数据库在哪个端口", "db.md"),
         ("タイムアウト", "orders/japanese.md"),
         ("ﾀｲﾑｱｳﾄ", "orders/japanese.md"),
         ("DB", "db.md"),

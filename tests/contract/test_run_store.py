@@ -1,5 +1,5 @@
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from superbizagent.domain.budget import Usage
 from superbizagent.domain.content import PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
 from superbizagent.errors import RequestConflict, SessionBusy, SessionNotFound
-from superbizagent.ports import NewRun, PriorContext, StoredRun
+from superbizagent.ports import AbandonedRun, NewRun, PriorContext, RunIds, StartResult, StoredRun
 from tests.contract.conftest import GRACE, Stores
 from tests.stored_values import (
     NOW,
@@ -20,6 +20,7 @@ from tests.stored_values import (
     new_run,
     published,
     run_end,
+    run_ids,
 )
 
 OUTCOMES = list(ReleaseOutcome)
@@ -27,7 +28,7 @@ OUTCOMES = list(ReleaseOutcome)
 
 async def _started(stores: Stores, **fields: Any) -> NewRun:
     run = new_run(**fields)
-    assert await stores.runs.start(run) is None
+    assert await stores.runs.start(run) == StartResult()
     return run
 
 
@@ -49,6 +50,11 @@ async def _found(stores: Stores, run_id: str) -> StoredRun:
     found = await stores.runs.find(run_id)
     assert found is not None
     return found
+
+
+def _abandoned(run: NewRun, intent: Intent | None, when: datetime) -> AbandonedRun:
+    ids = RunIds(run.run_id, run.session_id, run.request_id, run.connection_id)
+    return AbandonedRun(ids, intent, (when - run.created_at) // timedelta(milliseconds=1))
 
 
 class TestStart:
@@ -83,7 +89,7 @@ class TestStart:
     async def test_the_same_request_again_gets_the_first_run(self, stores: Stores) -> None:
         first = await _started(stores, request_id="r1")
         again = new_run(request_id="r1", session_id=first.session_id, created_at=at(1))
-        earlier = await stores.runs.start(again)
+        earlier = (await stores.runs.start(again)).earlier
         assert earlier is not None
         assert (earlier.run_id, earlier.gateway_request_id) == (first.run_id, first.gateway_request_id)
         assert earlier.status is RunStatus.RUNNING
@@ -92,7 +98,7 @@ class TestStart:
     @pytest.mark.spec("LIFE-6")
     async def test_the_very_same_run_again_is_a_second_delivery_too(self, stores: Stores) -> None:
         run = await _started(stores)
-        earlier = await stores.runs.start(run)
+        earlier = (await stores.runs.start(run)).earlier
         assert earlier is not None
         assert earlier.run_id == run.run_id
 
@@ -102,7 +108,7 @@ class TestStart:
         await stores.runs.finish(first.run_id, run_end(content=chat_content()))
         # Without a session id of its own the resend brings a new one; nothing may be left of that.
         again = new_run(request_id="r1", created_at=at(60))
-        earlier = await stores.runs.start(again)
+        earlier = (await stores.runs.start(again)).earlier
         assert earlier is not None
         assert (earlier.run_id, earlier.session_id) == (first.run_id, first.session_id)
         assert earlier.content == chat_content()
@@ -156,7 +162,9 @@ class TestStart:
             await stores.runs.start(
                 new_run(session_id=stuck.session_id, created_at=overdue - timedelta(microseconds=1))
             )
-        await _started(stores, session_id=stuck.session_id, created_at=overdue)
+        await stores.runs.set_intent(stuck.run_id, Intent.DIAGNOSIS)
+        started = await stores.runs.start(new_run(session_id=stuck.session_id, created_at=overdue))
+        assert started == StartResult(abandoned=(_abandoned(stuck, Intent.DIAGNOSIS, overdue),))
         ended = await _found(stores, stuck.run_id)
         assert (ended.status, ended.outcome, ended.failure_code, ended.finished_at) == (
             RunStatus.FAILED,
@@ -170,31 +178,31 @@ class TestStart:
     async def test_equal_requests_at_once_make_one_run(self, stores: Stores) -> None:
         runs = [new_run(request_id="r1", session_id="s1", gateway_request_id="g1") for _ in range(4)]
         answers = await asyncio.gather(*map(stores.runs.start, runs))
-        winners = [run.run_id for run, answer in zip(runs, answers, strict=True) if answer is None]
+        winners = [run.run_id for run, answer in zip(runs, answers, strict=True) if answer.earlier is None]
         assert len(winners) == 1
-        assert {answer.run_id for answer in answers if answer} == set(winners)
+        assert {answer.earlier.run_id for answer in answers if answer.earlier} == set(winners)
 
     @pytest.mark.spec("LIFE-6")
     async def test_equal_requests_at_once_without_a_session_make_one_run(self, stores: Stores) -> None:
         runs = [new_run(request_id="r1") for _ in range(4)]
         answers = await asyncio.gather(*map(stores.runs.start, runs))
-        winners = [run for run, answer in zip(runs, answers, strict=True) if answer is None]
+        winners = [run for run, answer in zip(runs, answers, strict=True) if answer.earlier is None]
         assert len(winners) == 1
-        assert {answer.run_id for answer in answers if answer} == {winners[0].run_id}
+        assert {answer.earlier.run_id for answer in answers if answer.earlier} == {winners[0].run_id}
         sessions = await stores.history.sessions("ada", 10)
         assert [row.session_id for row in sessions] == [winners[0].session_id]
 
     async def test_different_requests_at_once_in_one_session_make_one_run(self, stores: Stores) -> None:
         runs = [new_run(session_id="s1") for _ in range(4)]
         answers = await asyncio.gather(*map(stores.runs.start, runs), return_exceptions=True)
-        assert answers.count(None) == 1
+        assert answers.count(StartResult()) == 1
         assert sum(isinstance(answer, SessionBusy) for answer in answers) == 3
 
     @pytest.mark.spec("ISO-2")
     async def test_one_new_session_claimed_by_two_owners_at_once_goes_to_one(self, stores: Stores) -> None:
         runs = [new_run(session_id="s1", owner=owner) for owner in ("ada", "bob")]
         answers = await asyncio.gather(*map(stores.runs.start, runs), return_exceptions=True)
-        assert answers.count(None) == 1
+        assert answers.count(StartResult()) == 1
         assert sum(isinstance(answer, SessionNotFound) for answer in answers) == 1
 
 
@@ -305,13 +313,13 @@ class TestAbandonOverdue:
         on_time = await _started(stores, deadline_at=NOW)
         ended = await _started(stores, deadline_at=at(-60))
         await stores.runs.finish(ended.run_id, run_end(ReleaseOutcome.CANCELLED))
-        assert list(await stores.runs.abandon_overdue(NOW, at(7))) == [overdue.run_id]
+        assert list(await stores.runs.abandon_overdue(NOW, at(7))) == [_abandoned(overdue, None, at(7))]
         found = await _found(stores, overdue.run_id)
         assert (found.status, found.outcome) == (RunStatus.FAILED, ReleaseOutcome.FAILED)
         assert (found.failure_code, found.finished_at) == ("RUN_ABANDONED", at(7))
         assert (await _found(stores, on_time.run_id)).status is RunStatus.RUNNING
         assert (await _found(stores, ended.run_id)).outcome is ReleaseOutcome.CANCELLED
-        assert list(await stores.runs.abandon_overdue(NOW, at(8))) == []
+        assert run_ids(await stores.runs.abandon_overdue(NOW, at(8))) == []
 
     @pytest.mark.spec("LIFE-7", "LIFE-3")
     async def test_a_late_survivor_loses(self, stores: Stores) -> None:
@@ -326,10 +334,10 @@ class TestAbandonOverdue:
     async def test_of_sweeps_at_once_each_run_is_ended_by_one(self, stores: Stores) -> None:
         runs = {(await _started(stores)).run_id for _ in range(5)}
         sweeps = await asyncio.gather(*(stores.runs.abandon_overdue(at(10_000), at(10_000)) for _ in range(3)))
-        swept = [run_id for sweep in sweeps for run_id in sweep]
+        swept = [run_id for sweep in sweeps for run_id in run_ids(sweep)]
         # What one sweep had locked another passed over; the next one finds nothing left.
         assert sorted(swept) == sorted(runs)
-        assert list(await stores.runs.abandon_overdue(at(10_000), at(10_000))) == []
+        assert run_ids(await stores.runs.abandon_overdue(at(10_000), at(10_000))) == []
 
 
 class TestPriorContext:

@@ -94,13 +94,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(run_id=run_ids, owner=OWNERS, when=TIMES)
     def cancel_run(self, run_id: str, owner: str, when: datetime) -> None:
-        self._same(self.stores.cancels.cancel_run(run_id, owner, when), lambda: self.world.cancel_run(run_id, owner))
+        cancelling = self.stores.cancels.cancel_run(run_id, owner, when)
+        self._same(cancelling, lambda: self.world.cancel_run(run_id, owner, when))
 
     @rule(connection_id=CONNECTIONS, when=TIMES)
     def cancel_connection(self, connection_id: str, when: datetime) -> None:
         self._same(
             self.stores.cancels.cancel_connection(connection_id, when),
-            lambda: self.world.cancel_connection(connection_id),
+            lambda: self.world.cancel_connection(connection_id, when),
         )
 
     @rule(session_id=SESSIONS, owner=OWNERS, run_id=run_ids, connection_id=CONNECTIONS, limit=LIMITS)

@@ -15,17 +15,17 @@ from pydantic import BaseModel
 
 from superbizagent.domain.content import PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
-from superbizagent.websocket import (
+from superbizagent.frames import (
     CancelledFrame,
     ContentFrame,
     DoneFrame,
-    ErrorFrame,
     HistoryFrame,
     SessionEntry,
     StartedFrame,
     StatusFrame,
     Turn,
 )
+from superbizagent.websocket import ErrorFrame
 
 WEB = Path(__file__).parents[2] / "web"
 POLICY = (

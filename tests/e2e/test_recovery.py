@@ -4,11 +4,12 @@ import pytest
 from playwright.async_api import Page, expect
 
 from superbizagent.domain.run import ReleaseOutcome, RunStatus
-from superbizagent.errors import SessionNotFound, Unauthenticated
+from superbizagent.errors import SessionNotFound, StoreError, Unauthenticated
+from superbizagent.frames import HistoryFrame
 from superbizagent.websocket import error_frame
 from tests.e2e import contents
 from tests.e2e.page_object import Chat
-from tests.e2e.scripted_server import Run, ScriptedServer
+from tests.e2e.scripted_server import Message, Run, ScriptedServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -77,6 +78,41 @@ async def test_earlier_turns_come_page_by_page(page: Page, chat: Chat, server: S
     await expect(earlier).to_be_hidden()
     shown = await page.locator(".question .prose").all_inner_texts()
     assert shown == [f"question {n}." for n in range(45)]
+
+
+@pytest.mark.spec("WIRE-5")
+async def test_end_of_history_that_arrives_twice_ends_no_other_answer(
+    page: Page, chat: Chat, server: ScriptedServer
+) -> None:
+    """A post whose answer was lost is made again, and frames of history have no number that tells."""
+    server.turns = {"s1": [Run(f"q{n}", "s1", f"r{n}").turn(f"question {n}.", contents.CHAT) for n in range(25)]}
+    once = server.history
+
+    def twice(message: Message) -> list[HistoryFrame]:
+        return [*once(message), once(message)[-1]]
+
+    server.history = twice  # type: ignore[method-assign]
+    await chat.open("s1")
+    await expect(chat.turns).to_have_count(20)
+    await page.get_by_role("button", name="Earlier questions").click()
+    await expect(chat.turns).to_have_count(25)
+
+
+@pytest.mark.spec("WIRE-1", "LIFE-6")
+async def test_refusal_that_arrives_twice_does_not_end_the_next_try(page: Page, chat: Chat) -> None:
+    peer = await chat.open()
+    await chat.ask("why?")
+    asked = await peer.expect("chat")
+    refusal = error_frame(StoreError(), asked["requestId"])
+    await peer.send(refusal)
+    await page.get_by_role("button", name="Ask again").click()
+    assert await peer.expect("chat") == asked
+    run = Run(asked["requestId"])
+    await peer.send(refusal, run.started(), run.status("ROUTING"))
+    await expect(chat.turns).to_have_attribute("data-state", "running")
+    await peer.send(run.content(contents.CHAT), run.done())
+    await expect(chat.turns).to_have_attribute("data-state", "done")
+    await expect(chat.answers).to_have_count(1)
 
 
 @pytest.mark.spec("WIRE-1", "LIFE-6")
@@ -313,16 +349,19 @@ async def test_keep_alive_stays_below_ten_minutes_and_disturbs_nothing(
     server.turns = {f"s{n}": [Run(f"q{n}", f"s{n}", f"r{n}").turn(f"in {n}")] for n in range(1, 4)}
     peer = await timed_chat.open("s1")
     await expect(timed_chat.sessions).to_have_count(3)
+    await expect(timed_chat.turns).to_have_count(1)
     asked = len(peer.sent("history"))
     transcript = await clocked_page.locator("#transcript").inner_html()
     await clocked_page.clock.run_for(5 * 60_000 + 1_000)
-    await peer.expect("history")
+    while len(peer.sent("history")) == asked:
+        await peer.expect("history")
     await expect(timed_chat.sessions).to_have_count(3)
     pings = peer.sent("history")[asked:]
     assert pings == [{"action": "history", "limit": 1}]
     assert await clocked_page.locator("#transcript").inner_html() == transcript
     await clocked_page.clock.run_for(5 * 60_000)
-    assert len(peer.sent("history")) > asked + 1
+    while len(peer.sent("history")) == asked + 1:
+        await peer.expect("history")
 
 
 async def test_connection_that_answers_nothing_is_replaced(

@@ -32,7 +32,7 @@ class FakeKnowledgeIndex:
         wanted = Query.of(query.query)
         frequencies = {
             term: sum(1 for passage in self._passages if passage.terms.having([term]))
-            for term in (*wanted.words, *wanted.compounds)
+            for term in (*wanted.words, *wanted.guesses)
         }
         length = sum(passage.terms.length for passage in self._passages)
         corpus = Corpus(len(self._passages), length, frequencies)

@@ -23,7 +23,17 @@ from superbizagent.errors import (
     SessionNotFound,
     StoreError,
 )
-from superbizagent.ports import NewRun, PriorContext, RunEnd, SessionSummary, StoredRun
+from superbizagent.ports import (
+    AbandonedRun,
+    CancelRequest,
+    NewRun,
+    PriorContext,
+    RunEnd,
+    RunIds,
+    SessionSummary,
+    StartResult,
+    StoredRun,
+)
 
 MAX_TITLE = 60
 
@@ -71,12 +81,14 @@ class RunRow:
         self.model_calls = end.usage.model_calls
         self.tool_calls = end.usage.tool_calls
 
-    def abandon(self, now: datetime) -> None:
+    def abandon(self, now: datetime) -> AbandonedRun:
         self.status = RunStatus.FAILED
         self.outcome = ReleaseOutcome.FAILED
         self.failure_code = RunAbandoned.code
         self.finished_at = now
         self.duration_ms = max(int((now - self.new.created_at) / timedelta(milliseconds=1)), 0)
+        ids = RunIds(self.new.run_id, self.new.session_id, self.new.request_id, self.new.connection_id)
+        return AbandonedRun(ids, self.intent, self.duration_ms)
 
     def stored(self) -> StoredRun:
         return StoredRun(
@@ -193,16 +205,16 @@ class FakeRunStore:
                 previous_turn=previous_turn(published),
             )
 
-    async def start(self, run: NewRun) -> StoredRun | None:
+    async def start(self, run: NewRun) -> StartResult:
         async with self.database.unit("start"):
             earlier = self._earlier(run)
             if earlier is not None:
                 if earlier.new.query != run.query:
                     raise RequestConflict
-                return earlier.stored()
-            self._open_session(run)
+                return StartResult(earlier.stored())
+            abandoned = self._open_session(run)
             self.database.runs.append(RunRow(id=len(self.database.runs) + 1, new=run))
-            return None
+            return StartResult(abandoned=abandoned)
 
     async def set_intent(self, run_id: str, intent: Intent) -> None:
         async with self.database.unit("set_intent"):
@@ -225,33 +237,30 @@ class FakeRunStore:
             row = self.database.run(run_id)
             return None if row is None else row.stored()
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
         async with self.database.unit("abandon_overdue"):
             overdue = [row for row in self.database.runs if row.running and row.new.deadline_at < overdue_since]
-            for row in overdue:
-                row.abandon(now)
-            return [row.new.run_id for row in overdue]
+            return [row.abandon(now) for row in overdue]
 
     def _earlier(self, run: NewRun) -> RunRow | None:
         wanted = (run.owner, run.request_id)
         rows = self.database.runs
         return next((row for row in rows if (row.new.owner, row.new.request_id) == wanted), None)
 
-    def _open_session(self, run: NewRun) -> None:
+    def _open_session(self, run: NewRun) -> tuple[AbandonedRun, ...]:
         session = self.database.sessions.get(run.session_id)
         if session is None:
             self.database.sessions[run.session_id] = SessionRow(
                 run.session_id, run.owner, run.created_at, run.created_at
             )
-            return
+            return ()
         if session.owner != run.owner:
             raise SessionNotFound
         running = [row for row in self.database.runs_of(run.session_id) if row.running]
         if any(row.new.deadline_at + self._grace >= run.created_at for row in running):
             raise SessionBusy
-        for row in running:
-            row.abandon(run.created_at)
         self.database.active(run.session_id, run.created_at)
+        return tuple(row.abandon(run.created_at) for row in running)
 
 
 class FakeCancelRequests:
@@ -273,11 +282,11 @@ class FakeCancelRequests:
             if run.running:
                 self._add(CancelRow(CancelReason.CLIENT_REQUEST, requested_at, run_id=run_id))
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
         async with self._database.unit("pending"):
             rows = self._database.cancels
             asked = (row for row in rows if row.run_id == run_id or row.connection_id == connection_id)
-            return next((row.reason for row in asked), None)
+            return next((CancelRequest(row.reason, row.requested_at) for row in asked), None)
 
     def _add(self, new: CancelRow) -> None:
         target = (new.connection_id, new.run_id)

@@ -229,8 +229,10 @@ def _held_in(seen: Seen, *names: str) -> bool:
 
 
 def _cancelled_or_late(row: dict[str, Any]) -> bool:
-    """On a busy machine a run may meet its limit before its poll sees the row."""
-    return {row["release_outcome"], row["failure_code"]} & {"CANCELLED", "BUDGET_EXHAUSTED"} != set()
+    """On a busy machine a run may meet its limit before its poll sees the row; with evidence, that is a fallback."""
+    content = _json(row["content"]) or {}
+    ends = {row["release_outcome"], row["failure_code"], content.get("reason")}
+    return not ends.isdisjoint({"CANCELLED", "BUDGET_EXHAUSTED", "BUDGET_REACHED"})
 
 
 def _write_failed(seen: Seen) -> bool:

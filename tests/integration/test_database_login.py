@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 from moto import mock_aws
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
+from migrations.__main__ import main
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.mysql_login import PAUSES
 from superbizagent.adapters.secrets_manager import SecretLogin, SecretsManager
@@ -158,6 +159,23 @@ def test_a_wrong_password_ends_in_a_store_error(
         _user(database)
     assert "first" not in str(caught.value)
     assert pauses == list(PAUSES)
+
+
+def test_the_command_of_the_migrations_signs_in_as_a_function_does(
+    server: DatabaseServer, authority: Authority, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RDS takes nobody without TLS, and the owner's password is in a secret that is rotated every week."""
+    with server.new_database() as url:
+        name = make_url(url).database or ""
+        server.execute("CREATE USER owner@'%' IDENTIFIED BY 'first' REQUIRE SSL", f"GRANT ALL ON {name}.* TO owner@'%'")
+        monkeypatch.delenv("DATABASE_URL", raising=False)
+        owner = Account(server, _secret(_login("owner", "first")))
+        for variable, value in {**owner.variables(authority), "DATABASE_NAME": name}.items():
+            monkeypatch.setenv(variable, value)
+        for command in (["upgrade"], ["downgrade", "V012"], ["current"]):
+            assert main(command) == 0
+        assert capsys.readouterr().out.splitlines()[1:] == ["V012", "V012"]
+        server.execute("DROP USER owner@'%'")
 
 
 @dataclass

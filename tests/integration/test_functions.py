@@ -8,19 +8,34 @@ import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from sqlalchemy import text
 
-from superbizagent import bootstrap
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent import bootstrap, settings
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.cancellation import CancelUseCase
 from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.errors import ConfigurationError, StoreError
 from superbizagent.ports import NewRun
 from tests.http_stub import Received, Reply
-from tests.invocations import CONNECTION, CONTENT, EVENTS, OK, Json, World, event, world_on
+from tests.invocations import (
+    CONNECTION,
+    CONTENT,
+    EVENTS,
+    FUNCTIONS,
+    OK,
+    Json,
+    World,
+    event,
+    fresh_process,
+    world_on,
+)
+from tests.settings_read import environments
 
 
 @pytest.fixture
@@ -584,6 +599,26 @@ async def test_a_setting_that_is_missing_is_named_to_the_operator_only(
     assert f"{name} is not set" in str(vars(record))
 
 
+async def test_functions_read_the_settings_that_their_code_shows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tests of the template are told by the code is what happens."""
+    read: set[type[BaseModel]] = set()
+
+    def noted(shape: type[Any]) -> Any:
+        read.add(shape)
+        return settings.read(shape)
+
+    monkeypatch.setattr(bootstrap, "read", noted)
+    await world.connect()
+    for function in sorted(FUNCTIONS, key="disconnect".__eq__):  # which forgets the connection
+        await asyncio.to_thread(fresh_process)
+        read.clear()
+        name = "history_sessions" if function == "history" else function
+        await world.invoke(function, json.loads((EVENTS / f"{name}.json").read_text()))
+        told = environments()[function].shapes
+        # Every function would read how long to wait for work that goes on after its event.
+        assert read <= told <= read | {settings.RunSettings}, function
+
+
 @pytest.mark.spec("LIFE-7")
 async def test_the_sweep_ends_what_was_abandoned_once(world: World, capfd: pytest.CaptureFixture[str]) -> None:
     await _running(world, "r1", "alice")
@@ -596,7 +631,8 @@ async def test_the_sweep_ends_what_was_abandoned_once(world: World, capfd: pytes
         {"status": "FAILED", "failure_code": "RUN_ABANDONED"}
     ]
     metrics = [json.loads(line) for line in capfd.readouterr().out.splitlines() if "_aws" in line]
-    assert [metric["RunsAbandoned"] for metric in metrics] == [[1.0], [0.0]]
+    assert [metric["RunsAbandoned"] for metric in metrics if "RunsAbandoned" in metric] == [[1.0]]
+    assert [metric["Sweeps"] for metric in metrics if "Sweeps" in metric] == [[1.0], [1.0]]
 
 
 @pytest.mark.spec("SEC-4")

@@ -16,11 +16,12 @@ import pytest
 from sqlalchemy import event as sqlalchemy_event
 
 from superbizagent import bootstrap
-from superbizagent.adapters.store import Database, SqlRunStore
+from superbizagent.adapters.store import Database
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.budget import Usage
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import SessionNotFound
-from superbizagent.ports import NewRun, RunEnd, StoredRun
+from superbizagent.ports import NewRun, RunEnd, StartResult
 from tests.invocations import OK, Json, World, event, world_on
 
 pytestmark = pytest.mark.spec("ISO-2")
@@ -94,7 +95,7 @@ def statements() -> Iterator[list[str]]:
 async def begun(world: World, state: str) -> None:
     """Alice's run, in that state."""
     store = SqlRunStore(world.database)
-    assert await store.start(ALICES) is None
+    assert await store.start(ALICES) == StartResult()
     if state != "RUNNING":
         usage = Usage(model_calls=1, tool_calls=0, tokens=1)
         end = RunEnd(outcome=ReleaseOutcome(state), usage=usage, duration_ms=1, finished_at=NOW)
@@ -221,11 +222,11 @@ async def test_who_loses_the_race_for_a_session_hears_what_everybody_hears(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have seen that there is no such session; then alice's is stored first."""
-    start: Callable[[SqlRunStore, NewRun], Awaitable[StoredRun | None]] = SqlRunStore.start
+    start: Callable[[SqlRunStore, NewRun], Awaitable[StartResult]] = SqlRunStore.start
 
-    async def overtaken(store: SqlRunStore, run: NewRun) -> StoredRun | None:
+    async def overtaken(store: SqlRunStore, run: NewRun) -> StartResult:
         if run.owner == "mallory":
-            assert await start(store, ALICES) is None
+            assert await start(store, ALICES) == StartResult()
         return await start(store, run)
 
     with monkeypatch.context() as patch:
@@ -251,8 +252,8 @@ async def test_of_two_who_claim_a_session_at_once_one_gets_it(database_url: str,
             results = await asyncio.gather(
                 SqlRunStore(first).start(alices), SqlRunStore(second).start(mallorys), return_exceptions=True
             )
-            assert sorted(type(result).__name__ for result in results) == ["NoneType", SessionNotFound.__name__]
-            won = ("alice", "mallory")[results.index(None)]
+            assert {type(result) for result in results} == {SessionNotFound, StartResult}
+            won = ("alice", "mallory")[results.index(StartResult())]
             assert await _owners(first, session) == [(won, won)]
 
 

@@ -1,4 +1,4 @@
-"""V014 and V015 forward and back with documents in place, and its full-text index in step with its table."""
+"""V014 to V016 forward and back with documents in place, and its full-text index in step with its table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +42,10 @@ async def titles(database: Database, query: str) -> list[str]:
     return [document.title for document in evidence.documents]
 
 
+def columns(database: Database, table: str) -> set[str]:
+    return {column["name"] for column in inspect(database.engine).get_columns(table)}
+
+
 @pytest.mark.spec("KNOW-5", "STORE-1", "STORE-4")
 async def test_v014_goes_back_and_forward_with_documents_in_place(database: Database, folder: Path) -> None:
     upgrade(database.engine)
@@ -65,28 +69,27 @@ async def test_v014_goes_back_and_forward_with_documents_in_place(database: Data
 
 
 @pytest.mark.spec("KNOW-5", "STORE-1", "STORE-4")
-async def test_v015_goes_forward_and_back_with_documents_in_place(database: Database, folder: Path) -> None:
+async def test_v015_and_v016_go_back_and_forward_with_documents_in_place(database: Database, folder: Path) -> None:
     upgrade(database.engine)
     list(KnowledgeIngest(database).run(folder, "documents"))
     embeddings = FakeEmbeddings()
     assert (await EmbeddingIngest(database, embeddings).run()).stored == 1
 
+    downgrade(database.engine, "V015")
+    assert "embedding_digest" not in columns(database, "knowledge_document")
+    assert "embedding_digest" in columns(database, "knowledge_chunk")
     downgrade(database.engine, "V014")
     assert "knowledge_embedding" not in inspect(database.engine).get_table_names()
-    assert "embedding_digest" not in {
-        column["name"] for column in inspect(database.engine).get_columns("knowledge_chunk")
-    }
+    assert "embedding_digest" not in columns(database, "knowledge_chunk")
     with database.engine.begin() as connection:
         # As an ingest of that version writes it; the full-text index has to be alive.
         connection.execute(text("UPDATE knowledge_chunk SET terms = 'kwdzebra\n\nkwdzebra'"))
-        # So that the next ingest, as after any release with new terms, reads the file again.
-        connection.execute(text("UPDATE knowledge_document SET digest = 'of an earlier version'"))
 
-    upgrade(database.engine, "V015")
+    upgrade(database.engine, "V016")
     # A run that broke off is run again.
     with database.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'V014'"))
-    upgrade(database.engine, "V015")
+    upgrade(database.engine, "V016")
     assert await titles(database, "zebra") == ["Disk full"]
     reranked = RerankedKnowledgeIndex(database, embeddings)
     assert len((await reranked.lookup(LookupKnowledge(query="zebra"))).documents) == 1

@@ -74,7 +74,7 @@ class Deployment:
             "LogicalResourceId": "Migration",
             "ResourceType": "Custom::Migration",
             "ServiceToken": "arn:aws:lambda:eu-central-1:123456789012:function:migrate",
-            "ResourceProperties": {"Revision": "V015"},
+            "ResourceProperties": {"Revision": "V016"},
             **({} if kind == "Create" else {"PhysicalResourceId": RESOURCE}),
         }
         assert await self.invoke(event, remaining) is None

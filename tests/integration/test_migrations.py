@@ -18,14 +18,18 @@ from sqlalchemy import Engine, MetaData, inspect, text
 from migrations.__main__ import main
 from migrations.comparison import METADATA, compare_type, include_object
 from migrations.run import config, current, downgrade, lock_name, upgrade
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlHistory, SqlRunStore
+from superbizagent.adapters.store import Database, SqlCancelRequests
+from superbizagent.adapters.store.history import SqlHistory
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import Intent, RunStatus
 from superbizagent.errors import ConfigurationError, RunNotFound, SessionBusy, StoreError
 from superbizagent.ports import PriorContext
-from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end
+from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end, run_ids
 
 ROOT = Path(__file__).parents[2]
 REVISIONS = ["V011", "V012", "V013"]
+WRITTEN = NOW.strftime("%Y-%m-%d %H:%M:%S.%f")
+"""As a statement of one's own has it: from Python 3.12 on sqlite3 no longer likes to be given a datetime."""
 NEWEST = ScriptDirectory.from_config(config()).get_current_head()
 
 
@@ -52,7 +56,7 @@ def _rows(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
 def _write_as_before_v012(engine: Engine) -> None:
     """What the release before wrote: two runs, one of them still running."""
     session = "INSERT INTO chat_session VALUES ('s1', 'ada', 1, :at, :at)"
-    _execute(engine, session, at=NOW.replace(tzinfo=None))
+    _execute(engine, session, at=WRITTEN)
     _write_run(engine, "r1", "SUCCESS", chat_content(TRICKY).model_dump_json(exclude_none=True))
     _write_run(engine, "r2", "RUNNING", None)
 
@@ -66,7 +70,7 @@ def _write_run(engine: Engine, run_id: str, status: str, content: str | None) ->
         query=TRICKY,
         status=status,
         content=content,
-        at=NOW.replace(tzinfo=None),
+        at=WRITTEN,
     )
 
 
@@ -129,9 +133,9 @@ async def test_a_run_from_before_v012_can_be_cancelled_ended_and_swept(new_datab
     longest = NOW + timedelta(minutes=15)
     with pytest.raises(SessionBusy):
         await runs.start(new_run(session_id="s1", created_at=longest))
-    assert list(await runs.abandon_overdue(longest, longest)) == []
+    assert run_ids(await runs.abandon_overdue(longest, longest)) == []
     late = longest + timedelta(seconds=11)
-    assert list(await runs.abandon_overdue(late, late)) == ["r2"]
+    assert run_ids(await runs.abandon_overdue(late, late)) == ["r2"]
     assert not await runs.finish("r2", run_end())
 
 
@@ -156,7 +160,7 @@ async def test_each_step_goes_back_and_forward_with_rows_in_place(new_database: 
     _execute(
         engine,
         "INSERT INTO chat_session (session_id, owner, created_at, last_active_at) VALUES ('s1', 'ada', :at, :at)",
-        at=NOW.replace(tzinfo=None),
+        at=WRITTEN,
     )
     _write_run(engine, "meanwhile", "SUCCESS", None)
     for revision in ("V012", "V013"):

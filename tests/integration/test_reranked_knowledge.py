@@ -126,13 +126,13 @@ async def test_meaning_finds_a_document_in_none_of_the_words(database: Database,
 
 
 @pytest.mark.spec("KNOW-5")
-async def test_a_question_in_chinese_finds_documents_in_english(database: Database, folder: Path) -> None:
+async def test_a_question_in_japanese_finds_documents_in_english(database: Database, folder: Path) -> None:
     index_files(database, folder, FILES)
-    embeddings = FakeEmbeddings(themes={"storage": ("disk", "volume", "磁盘"), "network": ("network", "网络")})
+    embeddings = FakeEmbeddings(themes={"storage": ("disk", "volume", "ディスク"), "network": ("network", "網")})
     await embed(database, embeddings)
 
-    assert sources(await look_up(FullTextKnowledgeIndex(database), "磁盘满了")) == []
-    evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "磁盘满了")
+    assert sources(await look_up(FullTextKnowledgeIndex(database), "ディスクがいっぱい")) == []
+    evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "ディスクがいっぱい")
     assert sources(evidence)[0] == "meaning.md"
 
 
@@ -151,6 +151,25 @@ async def test_a_document_may_have_the_words_in_one_passage_and_the_meaning_in_a
 
     evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "queue lag alarm, storage")
     assert sources(evidence)[0] == "both.md"
+
+
+@pytest.mark.spec("KNOW-5")
+async def test_what_a_document_is_about_counts_beside_what_a_passage_of_it_says(
+    database: Database, folder: Path
+) -> None:
+    check = "## Check\n\nLook at the server, then at the disk.\n"
+    files = {
+        "1.md": f"# Runbook\n\nThe network, packet by packet.\n\n{check}",
+        "2.md": f"# Runbook\n\nThe volume has no storage left.\n\n{check}",
+    }
+    index_files(database, folder, files)
+    embeddings = FakeEmbeddings()
+    await embed(database, embeddings)
+
+    evidence = await look_up(RerankedKnowledgeIndex(database, embeddings), "where to look at a server without inodes")
+
+    first = evidence.documents[0]
+    assert (first.source, first.heading_path) == ("2.md", ("Check",))
 
 
 @pytest.mark.spec("KNOW-5", "STORE-4")
@@ -296,18 +315,17 @@ async def test_only_what_changed_is_embedded(database: Database, folder: Path) -
     two = {"a.md": "# A\n\nLead.\n\n## One\n\nFirst.\n\n## Two\n\nSecond.\n", "b.md": "# B\n\nOther.\n"}
     index_files(database, folder, two)
     embeddings = FakeEmbeddings()
-    assert await embed(database, embeddings) == (4, 0, True)
+    # Four passages, and the beginning of the first document; the second has one passage, which is its beginning.
+    assert await embed(database, embeddings) == (5, 0, True)
     before = stored_digests(database)
 
     assert await embed(database, embeddings) == (0, 0, True)
     index_files(database, folder, {**two, "a.md": two["a.md"].replace("Second", "Changed")})
     embeddings.requests.clear()
-    assert await embed(database, embeddings) == (1, 0, True)
-    [changed] = embeddings.embedded
-    assert "Changed." in changed
-    assert changed.startswith("A > Two\nLead.")
+    assert await embed(database, embeddings) == (2, 0, True)
+    assert embeddings.embedded == ["A > Two\nChanged.", "A\nLead.\nFirst.\nChanged."]
     # What no document says any more is gone.
-    assert len(stored_digests(database)) == 4
+    assert len(stored_digests(database)) == 5
     assert len(stored_digests(database) & before) == 3
 
     index_files(database, folder, {"renamed.md": two["b.md"]})
@@ -326,7 +344,7 @@ async def test_words_of_an_identifier_are_apart_and_the_place_comes_first(databa
     index_files(database, folder, {"KubeAPIDown.md": "# KubeAPIDown\n\n## Meaning\n\nIt is gone.\n"})
     embeddings = FakeEmbeddings()
     await embed(database, embeddings)
-    assert embeddings.embedded == ["Kube API Down > Meaning\nIt is gone."]
+    assert embeddings.embedded == ["Kube API Down > Meaning\nIt is gone.", "Kube API Down\nIt is gone."]
 
 
 @pytest.mark.spec("KNOW-5", "STORE-4")
@@ -363,7 +381,7 @@ class FlakyEmbeddings(FakeEmbeddings):
 async def test_a_text_too_long_for_the_model_is_embedded_in_part_and_spoils_no_other(
     database: Database, folder: Path
 ) -> None:
-    long = "# Long\n\n" + "storage " * 160
+    long = "# Long\n\n" + "storage " * 140
     index_files(database, folder, {"long.md": long, "short.md": "# Short\n\nA server.\n"})
     embeddings = FakeEmbeddings(longest=400)
     assert await embed(database, embeddings) == (2, 0, True)
@@ -416,7 +434,7 @@ async def test_the_command_embeds_where_a_model_is_configured(
 
     status, output, _ = await asyncio.to_thread(ingest, folder, sqlite_database, **variables)
     assert status == 0
-    assert output.splitlines()[-1] == "Embeddings of m: 1 passage added."
+    assert output.splitlines()[-1] == "Embeddings of m: 1 text added."
     assert server.received[0].json == {"model": "m", "input": ["A\nText."], "encoding_format": "float"}
 
     server.script(Reply({"error": {"message": "no such model sk-canary"}}, status=404))

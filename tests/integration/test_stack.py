@@ -5,7 +5,10 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,12 @@ from superbizagent.adapters.cloudwatch_logs.calls import Calls, Request, new_api
 from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
 from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
+from superbizagent.adapters.page_bucket import PageBucket
 from superbizagent.adapters.secrets_manager import SecretsManager
+from superbizagent.adapters.store import Timeouts
 from superbizagent.domain.evidence import LookupKnowledge
-from tests.integration.test_template import READS
-from tests.translated_template import TEMPLATE, translate
+from tests.integration.test_template import ENVIRONMENTS
+from tests.translated_template import PSEUDO, TEMPLATE, translate
 
 Document = dict[str, Any]
 
@@ -35,7 +40,16 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "endpoints": {"VpcEndpoints": "true"},
     "tokens": {"DatabaseLogin": "iam"},
     "proxy": {"RdsProxy": "true"},
+    "snapshots": {"ChatSnapStart": "true"},
     "knowledge base": {"KnowledgeBaseId": "ABCDEFGHIJ"},
+    "page": {
+        "Page": "true",
+        "AuthIssuer": "https://id.example.com/",
+        "AuthAudience": "superbizagent",
+        "PageClientId": "page",
+        "PageAuthorizationEndpoint": "https://id.example.com/authorize",
+        "PageTokenEndpoint": "https://id.example.com/token",
+    },
 }
 """What changes which resources there are. All of them are tried with each other."""
 REST = {
@@ -46,15 +60,6 @@ REST = {
     "ChatConcurrency": "10",
     "ApiGatewayLogging": "false",
     "AlarmEmail": "oncall@example.com",
-}
-PSEUDO = {
-    "AWS::AccountId": "111122223333",
-    "AWS::NotificationARNs": "",
-    "AWS::Partition": "aws",
-    "AWS::Region": "us-east-1",
-    "AWS::StackId": "arn:aws:cloudformation:us-east-1:111122223333:stack/s/1",
-    "AWS::StackName": "s",
-    "AWS::URLSuffix": "amazonaws.com",
 }
 
 
@@ -89,11 +94,25 @@ class Chosen:
         self._resolver = Resolver(document, parameters, PSEUDO)
         self._names = {*document["Parameters"], *PSEUDO, "AWS::NoValue"}
         self.resources = self._resolver.resources
-        self.outputs = document["Outputs"]
+        self.outputs = [
+            output
+            for output in document["Outputs"].values()
+            if "Condition" not in output or self._resolver.condition(output["Condition"])
+        ]
 
     def dangling(self) -> set[str]:
         known = self._names | set(self.resources)
         return {name for name in self._references([*self.resources.values(), self.outputs]) if name not in known}
+
+    def needed_by(self, resource: str) -> set[str]:
+        """What is made before that resource, and deleted after it."""
+        needed: set[str] = set()
+        found = {resource}
+        while found:
+            needed |= found
+            found = {name for one in found for name in self._references(self.resources[one])}
+            found = (found & set(self.resources)) - needed
+        return needed - {resource}
 
     def value(self, resource: str, path: str) -> Any:
         found = self.resources[resource]["Properties"]
@@ -149,6 +168,9 @@ LINTED = {
         "RdsProxy": "true",
         "VpcEndpoints": "true",
         "KnowledgeBaseId": "ABCDEFGHIJ",
+        **CHOICES["page"],
+        "PageAudience": "superbizagent",
+        "ChatSnapStart": "true",
     },
 }
 """cfn-lint itself tries every combination of conditions; what it can't know is what parameters are."""
@@ -169,7 +191,8 @@ def test_the_translated_template_is_clean(tmp_path: Path) -> None:
 
 def test_the_small_stack_is_small(translated: Document) -> None:
     kinds = {resource["Type"] for resource in Chosen(translated, {}).resources.values()}
-    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription"}
+    assert not kinds & {"AWS::RDS::DBProxy", "AWS::EC2::VPCEndpoint", "AWS::SNS::Subscription", "AWS::S3::Bucket"}
+    assert not [kind for kind in kinds if kind.startswith(("AWS::AppConfig::", "AWS::CloudFront::"))]
     own = {resource["Type"] for resource in Chosen(translated, CHOICES["database"]).resources.values()}
     assert not own & {
         "AWS::RDS::DBInstance",
@@ -183,10 +206,26 @@ def test_the_migration_runs_when_the_schema_has_a_new_revision(translated: Docum
     assert translated["Resources"]["Migration"]["Properties"]["Revision"] == known_revisions()[0]
 
 
+WAY_OUT = {
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::Route",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment",
+}
+
+
+def test_the_way_out_is_deleted_after_the_migration_has_answered(translated: Document) -> None:
+    """CloudFormation deletes first what nobody needs, and would wait for an answer that can't be sent any more."""
+    made = Chosen(translated, {})
+    way_out = {name for name, resource in made.resources.items() if resource["Type"] in WAY_OUT}
+    assert len(way_out) == 7
+    assert way_out <= made.needed_by("Migration")
+
+
 def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(translated: Document) -> None:
     resources = translated["Resources"]
-    for name, shapes in READS.items():
-        if settings.DatabaseSettings in shapes and name != "MigrateFunction":
+    for name, environment in ENVIRONMENTS.items():
+        if settings.DatabaseSettings in environment.shapes and name != "MigrateFunction":
             assert resources[name]["DependsOn"] == "Migration", name
     assert "Migration" in resources["DatabaseSecretRotation"]["DependsOn"]
     assert resources["DatabaseSecretRotation"]["Properties"]["RotateImmediatelyOnUpdate"] is False
@@ -195,13 +234,18 @@ def test_functions_wait_for_the_migration_and_the_rotation_for_the_account(trans
 @pytest.mark.spec("SEC-5")
 def test_the_database_is_reached_from_its_network_over_tls_only(translated: Document) -> None:
     resources = translated["Resources"]
-    for name, shapes in READS.items():
-        assert ("VpcConfig" in resources[name]["Properties"]) == (settings.DatabaseSettings in shapes), name
+    for name, environment in ENVIRONMENTS.items():
+        assert ("VpcConfig" in resources[name]["Properties"]) == (settings.DatabaseSettings in environment.shapes), name
     database = resources["Database"]["Properties"]
     assert (database["StorageEncrypted"], database["PubliclyAccessible"]) == (True, False)
     assert resources["DatabaseParameters"]["Properties"]["Parameters"]["require_secure_transport"] == "1"
     assert resources["DatabaseProxy"]["Properties"]["RequireTLS"] is True
     assert resources["Database"]["DeletionPolicy"] == "Snapshot"
+
+
+def test_the_database_forgets_connections_of_dead_processes_and_keeps_those_in_use(translated: Document) -> None:
+    limit = int(translated["Resources"]["DatabaseParameters"]["Properties"]["Parameters"]["wait_timeout"])
+    assert 2 * Timeouts().recycle < limit < 3600
 
 
 @pytest.mark.spec("SEC-4")
@@ -217,7 +261,7 @@ def test_the_access_log_has_no_query_no_header_and_no_message(translated: Docume
 def test_every_function_has_its_log_group_its_role_and_its_trace(translated: Document) -> None:
     resources = translated["Resources"]
     functions = {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::Lambda::Function"}
-    assert set(functions) == set(READS)
+    assert set(functions) == set(ENVIRONMENTS)
     assert len({json.dumps(one["Role"]) for one in functions.values()}) == len(functions)
     groups = {one["LoggingConfig"]["LogGroup"]["Ref"] for one in functions.values()}
     assert len(groups) == len(functions)
@@ -236,17 +280,24 @@ def test_a_question_that_was_not_taken_is_kept_in_an_encrypted_queue(translated:
         if one["Type"] == "AWS::Lambda::EventInvokeConfig"
         and one["Properties"]["FunctionName"] == {"Ref": "ChatFunction"}
     ]
+    [sending] = [one for one in _statements(translated, "ChatFunction") if one["Action"] == "sqs:SendMessage"]
+    assert sending["Resource"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert invocation["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["FailedChats", "Arn"]}
     assert resources["FailedChats"]["Properties"]["SqsManagedSseEnabled"] is True
 
 
 # Rights --------------------------------------------------------------------------------------------
 
-ACTIONS = {"apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections"}
+ACTIONS = {
+    "apigatewaymanagementapi.PostToConnection": "execute-api:ManageConnections",
+    "s3.DeleteObjects": "s3:DeleteObject",
+    "s3.ListObjectsV2": "s3:ListBucket",
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "StartQuery": {"queryId": "q"},
     "GetSecretValue": {"SecretString": "s"},
     "Retrieve": {"retrievalResults": []},
+    "ListObjectsV2": {"Contents": [{"Key": "old.js"}]},
 }
 
 
@@ -293,6 +344,18 @@ async def _read_secret() -> None:
     SecretsManager().text(SECRET)
 
 
+def _page(folder: str) -> Path:
+    Path(folder, "index.html").touch()
+    return Path(folder)
+
+
+async def _publish() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bucket = PageBucket("b", _page(folder))
+        bucket.publish({})
+        bucket.empty()
+
+
 CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ChannelSettings: _post,
     settings.DatabaseSettings: _sign_in,
@@ -301,6 +364,7 @@ CALLS: dict[type[Any], Callable[[], Awaitable[None]]] = {
     settings.ModelSettings: _read_secret,
     settings.RedactionSettings: _read_secret,
     settings.AccountSettings: _read_secret,
+    settings.PageSettings: _publish,
 }
 """Which vendor's calls a part of the settings leads to."""
 # Functions sign in with tokens where the stack says so; the owner, who migrates, never does.
@@ -324,12 +388,13 @@ def _listed(value: Any) -> list[Any]:
 
 
 @pytest.mark.spec("SEC-5")
-@pytest.mark.parametrize("function", sorted(READS))
+@pytest.mark.parametrize("function", sorted(ENVIRONMENTS))
 async def test_each_function_may_do_just_what_it_does(translated: Document, asked: set[str], function: str) -> None:
-    for shape in READS[function]:
+    shapes = ENVIRONMENTS[function].shapes
+    for shape in shapes:
         if shape in CALLS:
             await CALLS[shape]()
-    signs_in = settings.DatabaseSettings in READS[function] and function != "MigrateFunction"
+    signs_in = settings.DatabaseSettings in shapes and function != "MigrateFunction"
     statements = [
         statement
         for statement in _statements(translated, function)
@@ -340,21 +405,97 @@ async def test_each_function_may_do_just_what_it_does(translated: Document, aske
     assert given == asked | (BY_TOKEN if signs_in else set())
 
 
+OF_AWS: dict[str, set[str]] = {
+    "AWSLambdaBasicExecutionRole": {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"},
+    "AWSLambdaVPCAccessExecutionRole": {
+        *("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
+        *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DeleteNetworkInterface"),
+        *("ec2:DescribeSubnets", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
+    },
+    "AWSXrayWriteOnlyAccess": {
+        *("xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets"),
+        "xray:GetSamplingStatisticSummaries",
+    },
+}
+"""What AWS's policies that SAM adds to a role allow, each of any resource:
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html"""
+NETWORK_RIGHTS = {action for actions in OF_AWS.values() for action in actions if action.startswith("ec2:")}
+ANOTHERS_LOGS = "arn:aws:logs:us-east-1:111122223333:log-group:/aws/lambda/another/chat:log-stream:x"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A boundary's statements, resolved. Denying wins, and what is not allowed is denied."""
+
+    statements: list[dict[str, Any]]
+
+    def lets(self, action: str, resource: str = "*", *, by_code: bool = False) -> bool:
+        applying = [one["Effect"] for one in self.statements if _applies(one, action, resource, by_code)]
+        return "Allow" in applying and "Deny" not in applying
+
+
+def _applies(statement: Mapping[str, Any], action: str, resource: str, by_code: bool) -> bool:
+    named = any(fnmatchcase(action, one) for one in _listed(statement.get("Action", statement.get("NotAction"))))
+    meets = statement.get("Condition", {"Null": {"lambda:SourceFunctionArn": "false"}})
+    assert meets == {"Null": {"lambda:SourceFunctionArn": "false"}}, "of no other condition this knows the meaning"
+    return (
+        named == ("Action" in statement)
+        and any(fnmatchcase(resource, one) for one in _listed(statement["Resource"]))
+        and (by_code or "Condition" not in statement)
+    )
+
+
+@pytest.mark.spec("SEC-5")
+@pytest.mark.parametrize("function", sorted(ENVIRONMENTS))
+def test_of_what_sam_allows_a_function_it_keeps_what_it_needs(translated: Document, function: str) -> None:
+    """No more of logs than to write its own, and of the network what Lambda does for it: its code can't."""
+    resources = translated["Resources"]
+    role = resources[f"{function}Role"]["Properties"]
+    assert role["PermissionsBoundary"] == {"Ref": "FunctionBoundary"}
+    boundary = resources["FunctionBoundary"]["Properties"]["PolicyDocument"]["Statement"]
+    bounded = Bounded(Resolver(translated, {}, PSEUDO).resolve(boundary))
+    allowed = {action for arn in role["ManagedPolicyArns"] for action in OF_AWS[arn.rpartition("/")[2]]}
+    group = resources[resources[function]["Properties"]["LoggingConfig"]["LogGroup"]["Ref"]]["Properties"]
+    name = group["LogGroupName"]["Fn::Sub"].replace("${AWS::StackName}", PSEUDO["AWS::StackName"])
+    own_logs = f"arn:aws:logs:us-east-1:111122223333:log-group:{name}:log-stream:x"
+
+    by_lambda = {action for action in allowed if bounded.lets(action, own_logs if "logs:" in action else "*")}
+    network = NETWORK_RIGHTS if "VpcConfig" in resources[function]["Properties"] else set()
+    assert by_lambda == {"logs:CreateLogStream", "logs:PutLogEvents"} | OF_AWS["AWSXrayWriteOnlyAccess"] | network
+    assert not [action for action in allowed if "logs:" in action and bounded.lets(action, ANOTHERS_LOGS)]
+    assert not [action for action in network if bounded.lets(action, by_code=True)]
+
+
+@pytest.mark.spec("SEC-5")
+def test_the_boundary_leaves_functions_what_their_own_policies_allow(translated: Document) -> None:
+    boundary = translated["Resources"]["FunctionBoundary"]["Properties"]["PolicyDocument"]["Statement"]
+    bounded = Bounded(Resolver(translated, {}, PSEUDO).resolve(boundary))
+    own = {
+        action
+        for function in ENVIRONMENTS
+        for statement in _statements(translated, function)
+        for action in _listed(statement["Action"])
+    }
+    assert len(own) > 5
+    assert not [action for action in own if not bounded.lets(action, by_code=True)]
+
+
 BY_ID = {"logs:GetQueryResults", "logs:StopQuery", "logs:GetLogRecord"}
 """Take the id of a query or of a record, and no resource."""
 
 
 @pytest.mark.spec("SEC-5")
 def test_rights_are_of_named_resources(translated: Document) -> None:
-    for function in READS:
+    for function in ENVIRONMENTS:
         for statement in _statements(translated, function):
             resources = [json.dumps(resource) for resource in _listed(statement["Resource"])]
             if set(_listed(statement["Action"])) <= BY_ID:
                 continue
             assert not [resource for resource in resources if resource.strip('"') == "*"], (function, statement)
             for resource in resources:
-                # A wildcard is the last part of a path: any connection of this one stage.
-                assert "*" not in resource or resource.rstrip('"}').endswith("/POST/@connections/*"), resource
+                # A wildcard is the last part of a path: any connection of this one stage, any file of this one bucket.
+                path = resource.rstrip('"}')
+                assert "*" not in resource or path.endswith(("/POST/@connections/*", "${PageBucket.Arn}/*")), resource
 
 
 def test_the_services_that_are_called_are_known_to_boto3() -> None:

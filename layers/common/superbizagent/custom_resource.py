@@ -6,15 +6,16 @@ CloudFormation waits an hour for an answer that doesn't come, and then for anoth
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
+from superbizagent.application.defects import place_of
 from superbizagent.domain.text import bound_bytes
-from superbizagent.errors import ChannelUnavailable
+from superbizagent.errors import ChannelUnavailable, InternalFailure, SuperBizAgentError
 
 ANSWER_SECONDS = 15.0
 """Kept of the function's time for the answer and its repetitions."""
@@ -37,6 +38,7 @@ class CustomResourceEvent(BaseModel):
     request_id: str
     logical_resource_id: str
     physical_resource_id: str | None = None
+    resource_properties: Mapping[str, Any] = Field(default_factory=dict)
 
     @property
     def resource_id(self) -> str:
@@ -105,3 +107,14 @@ class CustomResource:
             }
             self._put(self.event.response_url, json.dumps(body).encode(), max(1.0, self._time_left() - 1.0))
             self._answered = True
+
+
+def told(error: Exception) -> str:
+    """Why a deployment failed: code and fixed words, for everybody. What a vendor said of it is nowhere; what we did is
+    in the log.
+    """
+    if not isinstance(error, SuperBizAgentError):
+        _log.error("deployment failed", extra={"defect": place_of(error)})
+        return f"{InternalFailure.code}: {InternalFailure.message}"
+    _log.error("deployment failed", extra={"code": error.code, "reason": str(error)})
+    return f"{error.code}: {error.message}"

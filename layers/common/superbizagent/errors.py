@@ -52,6 +52,7 @@
     │   └── ChannelUnavailable          CHANNEL_UNAVAILABLE
     ├── StoreError                      STORE_UNAVAILABLE
     │   └── MigrationLocked             MIGRATION_LOCKED
+    ├── PageNotPublished                PAGE_NOT_PUBLISHED
     └── ConfigurationError              CONFIGURATION_ERROR
 
 ``code`` and ``message`` are public and fixed per class. What is passed to the constructor is for
@@ -317,6 +318,11 @@ class StoreError(SuperBizAgentError):
 class MigrationLocked(StoreError):
     code = "MIGRATION_LOCKED"
     message = "Another migration of this database is running. Try again when it has ended."
+
+
+class PageNotPublished(SuperBizAgentError):
+    code = "PAGE_NOT_PUBLISHED"
+    message = "The page's files could not be written to their bucket, or removed from it."
 
 
 class ConfigurationError(SuperBizAgentError):

@@ -1,17 +1,21 @@
 """One message of one client: parsed, its sender known, and answered with one error frame if it can't be served."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.defects import place_of
+from superbizagent.client_socket import Socket
 from superbizagent.errors import InternalFailure, RequestError, SuperBizAgentError, UnknownAction
-from superbizagent.events import MessageEvent
-from superbizagent.frames import Socket
-from superbizagent.ports import Channel
 from superbizagent.websocket import ClientMessage, ids_of, parse
+
+if TYPE_CHECKING:
+    from superbizagent.application.connections import ConnectionUseCase
+    from superbizagent.events import MessageEvent
+    from superbizagent.ports import Channel
 
 _log = logging.getLogger(__name__)
 

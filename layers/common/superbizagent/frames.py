@@ -1,102 +1,168 @@
 """How what happens in a run, and what is asked of history, becomes frames on one connection."""
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from superbizagent.application.defects import place_of
-from superbizagent.domain.run import ReleaseOutcome
-from superbizagent.errors import (
-    ChannelError,
-    ChannelUnavailable,
-    ClientGone,
-    ConfigurationError,
-    InternalFailure,
-    SuperBizAgentError,
-    message_of,
-)
-from superbizagent.ports import Channel, RunControl, SessionSummary, StatusCode, StoredRun
-from superbizagent.websocket import (
-    CancelledFrame,
-    ContentFrame,
-    DoneFrame,
-    ErrorFrame,
-    Frame,
-    HistoryFrame,
-    StartedFrame,
-    StatusFrame,
-    error_frame,
-    session_entry,
-    turn_frame,
-)
+from pydantic import AwareDatetime, TypeAdapter
+
+from superbizagent.client_socket import Socket, undelivered
+from superbizagent.domain.content import ContentType, PublicContent
+from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.text import ELLIPSIS, bound_characters
+from superbizagent.errors import ChannelUnavailable, ClientGone, InternalFailure, SuperBizAgentError, message_of
+from superbizagent.ports import RunControl, SessionSummary, StatusCode, StoredRun
+from superbizagent.websocket import MAX_FRAME_BYTES, ErrorFrame, Frame
 
 if TYPE_CHECKING:
     from superbizagent.application.chat import ChatResult
 
-_log = logging.getLogger(__name__)
+MAX_TITLE_CHARACTERS = 60
+"""Fifty session entries with such titles fit one frame, even where JSON escapes each character (WIRE-4)."""
+
+_text: TypeAdapter[str] = TypeAdapter(str)
 
 
-@dataclass(frozen=True)
-class Patience:
-    """Seconds that a run may lose to a connection API that is slow or dark.
+class _RunFrame(Frame):
+    """A frame of a run. `seq` counts from 1 without gaps; `replayed` frames repeat a stored run (LIFE-6)."""
 
-    `statuses`: all statuses of a run together; then the rest is held back until its outcome. The post under way
-    is waited for, so a post's own limit comes on top. `outcome`: for the frames that tell how it ended. Each is posted
-    at least once, and again while this lasts, after pauses from `pause` up.
+    session_id: str
+    run_id: str
+    request_id: str
+    seq: int
+    replayed: bool | None = None
+
+
+class StartedFrame(_RunFrame):
+    type: Literal["started"] = "started"
+
+
+class StatusFrame(_RunFrame):
+    type: Literal["status"] = "status"
+    code: StatusCode
+    intent: str | None = None
+    tool: str | None = None
+    status: str | None = None
+
+
+class ContentFrame(_RunFrame):
+    type: Literal["content"] = "content"
+    content_type: ContentType
+    content: PublicContent
+
+
+class DoneFrame(_RunFrame):
+    type: Literal["done"] = "done"
+    outcome: ReleaseOutcome
+
+
+class CancelledFrame(_RunFrame):
+    type: Literal["cancelled"] = "cancelled"
+
+
+class SessionEntry(Frame):
+    session_id: str
+    title: str
+    message_pairs: int
+    created_at: AwareDatetime
+    last_active_at: AwareDatetime
+
+
+class Turn(Frame):
+    """A stored run. `query_truncated`: the stored question is longer than fits this frame."""
+
+    run_id: str
+    request_id: str
+    query: str
+    query_truncated: bool | None = None
+    status: RunStatus
+    intent: Intent | None = None
+    outcome: ReleaseOutcome | None = None
+    failure_code: str | None = None
+    content: PublicContent | None = None
+    created_at: AwareDatetime
+    finished_at: AwareDatetime | None = None
+
+
+class HistoryFrame(Frame):
+    """One frame of an answer to `history`; the last one of each answer has kind `end`.
+
+    Kind `sessions` carries `sessions`, kind `turn` one `turn`. `before` in the end frame asks for the
+    turns before these; it is absent when there are none.
     """
 
-    statuses: float = 6.0
-    outcome: float = 12.0
-    pause: float = 0.25
+    type: Literal["history"] = "history"
+    kind: Literal["sessions", "turn", "end"]
+    session_id: str | None = None
+    sessions: tuple[SessionEntry, ...] | None = None
+    turn: Turn | None = None
+    before: str | None = None
 
 
-class Socket:
-    """One client's connection. After the first sign that it is gone nothing more is posted to it."""
+def session_frames(sessions: Sequence[SessionSummary]) -> Iterator[Frame]:
+    yield HistoryFrame(kind="sessions", sessions=tuple(session_entry(summary) for summary in sessions))
+    yield HistoryFrame(kind="end")
 
-    def __init__(self, channel: Channel, connection_id: str, patience: Patience | None = None) -> None:
-        self._channel = channel
-        self.connection_id = connection_id
-        self.patience = patience or Patience()
-        self._gone = False
 
-    async def post(self, frame: Frame) -> None:
-        """Raises ClientGone or ChannelUnavailable."""
-        if self._gone:
-            raise ClientGone
-        try:
-            await self._channel.post(self.connection_id, frame.encode())
-        except ClientGone:
-            self._gone = True
-            raise
+def turn_frames(session_id: str, runs: Sequence[StoredRun], before: str | None) -> Iterator[Frame]:
+    """One frame a turn, newest last, then the end frame (WIRE-5)."""
+    yield from (turn_frame(run) for run in runs)
+    yield HistoryFrame(kind="end", session_id=session_id, before=before)
 
-    async def refuse(
-        self, error: SuperBizAgentError, request_id: str | None = None, session_id: str | None = None
-    ) -> None:
-        """One error frame; a client that can't be told is no further failure."""
-        await self._last(error_frame(error, request_id, session_id))
 
-    async def post_sessions(self, sessions: Sequence[SessionSummary]) -> None:
-        entries = tuple(session_entry(summary) for summary in sessions)
-        await self._last(HistoryFrame(kind="sessions", sessions=entries), HistoryFrame(kind="end"))
+def session_entry(summary: SessionSummary) -> SessionEntry:
+    return SessionEntry(
+        session_id=summary.session_id,
+        title=bound_characters(summary.title, MAX_TITLE_CHARACTERS),
+        message_pairs=summary.message_pairs,
+        created_at=summary.created_at,
+        last_active_at=summary.last_active_at,
+    )
 
-    async def post_turns(self, session_id: str, runs: Sequence[StoredRun], before: str | None) -> None:
-        """One frame a turn, newest last, then the end frame (WIRE-5)."""
-        end = HistoryFrame(kind="end", session_id=session_id, before=before)
-        await self._last(*(turn_frame(run) for run in runs), end)
 
-    async def _last(self, *frames: Frame) -> None:
-        """The frames that end an exchange: nothing depends on them any more, the database has it all."""
-        try:
-            async with asyncio.timeout(self.patience.outcome):
-                for frame in frames:
-                    await self.post(frame)
-        except TimeoutError:
-            too_slow = ChannelUnavailable(f"not within {self.patience.outcome:g} seconds")
-            _undelivered("frames not delivered", too_slow, connection_id=self.connection_id)
-        except (ChannelError, ConfigurationError) as error:
-            _undelivered("frames not delivered", error, connection_id=self.connection_id)
+def turn_frame(run: StoredRun) -> HistoryFrame:
+    """One stored run as one frame; a question too long to fit beside its answer is cut and marked.
+
+    Content that fits no frame on its own is left out: it was stored by a version with other limits.
+    """
+    frame = _turn(run, run.query, truncated=None)
+    if len(frame.encode()) <= MAX_FRAME_BYTES:
+        return frame
+    room = MAX_FRAME_BYTES - len(_turn(run, "", truncated=True).encode())
+    if room < 0:
+        return turn_frame(replace(run, content=None))
+    return _turn(run, _bound_encoded(run.query, room), truncated=True)
+
+
+def _bound_encoded(text: str, limit: int) -> str:
+    """`text`, cut so that it takes at most `limit` bytes as JSON, where one character may take six."""
+    size = len(ELLIPSIS.encode())
+    for index, character in enumerate(text):
+        size += len(_text.dump_json(character)) - 2
+        if size > limit:
+            return text[:index] + ELLIPSIS if limit >= len(ELLIPSIS.encode()) else ""
+    return text
+
+
+def _turn(run: StoredRun, query: str, truncated: bool | None) -> HistoryFrame:
+    return HistoryFrame(
+        kind="turn",
+        session_id=run.session_id,
+        turn=Turn(
+            run_id=run.run_id,
+            request_id=run.request_id,
+            query=query,
+            query_truncated=truncated,
+            status=run.status,
+            intent=run.intent,
+            outcome=run.outcome,
+            failure_code=run.failure_code,
+            content=run.content,
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+        ),
+    )
 
 
 class RunFrames:
@@ -179,7 +245,7 @@ class RunFrames:
             await telling
         except Exception as error:
             # A defect too: what it raises must not be told in the place of the stored outcome.
-            _undelivered("outcome not delivered", error, run_id=self._head["run_id"])
+            undelivered("outcome not delivered", error, run_id=self._head["run_id"])
 
     async def _tell(self, frame: type[Frame], **fields: Any) -> None:
         """Posts what is still unconfirmed, then this frame, each until it has arrived."""
@@ -198,7 +264,7 @@ class RunFrames:
             except Exception as error:
                 if asyncio.get_running_loop().time() + pause > self._give_up:
                     raise
-                _undelivered("frame held back", error, run_id=self._head["run_id"])
+                undelivered("frame held back", error, run_id=self._head["run_id"])
                 await asyncio.sleep(pause)
                 pause *= 2
 
@@ -211,7 +277,7 @@ class RunFrames:
         try:
             await self._send(frame, **fields)
         except ChannelUnavailable as error:
-            _undelivered("status held back", error, run_id=self._head["run_id"])
+            undelivered("status held back", error, run_id=self._head["run_id"])
         finally:
             self._waited += loop.time() - began
 
@@ -241,13 +307,3 @@ class RunFrames:
         if self._posting is not None:
             await asyncio.wait([self._posting])
             self._posting = None
-
-
-def _undelivered(event: str, error: Exception, **ids: str) -> None:
-    """A client that left is everyday; a channel that doesn't work is for the operator to see."""
-    level = logging.INFO if isinstance(error, ClientGone) else logging.WARNING
-    if isinstance(error, SuperBizAgentError):
-        why = {"code": error.code, "reason": str(error)}
-    else:
-        why = {"defect": place_of(error)}
-    _log.log(level, event, extra={**ids, **why})

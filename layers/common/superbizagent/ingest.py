@@ -93,9 +93,9 @@ def _ingest(database: Database, redact: Redactor, folder: Path, collection: str)
 def _embed(database: Database, embeddings: OpenAIEmbeddings) -> int:
     """The documents can be found by their words already, whatever becomes of this."""
     outcome = asyncio.run(_embedded(database, embeddings))
-    print(f"Embeddings of {embeddings.model}: {_counted(outcome.stored, 'passage')} added.", flush=True)
+    print(f"Embeddings of {embeddings.model}: {_counted(outcome.stored, 'text')} added.", flush=True)
     if outcome.refused:
-        print(f"{_counted(outcome.refused, 'passage')}: too long for {embeddings.model}.", file=sys.stderr)
+        print(f"{_counted(outcome.refused, 'text')}: too long for {embeddings.model}.", file=sys.stderr)
     if outcome.error is not None:
         reason = f"{outcome.error.message} ({outcome.error})"
         print(f"The other embeddings are missing: {reason} Run this command again to add them.", file=sys.stderr)

@@ -1,17 +1,22 @@
 """The few interfaces the core needs. Adapters implement them; fakes mirror them in tests."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Protocol
+# Annotations stay text: who implements or uses one port need not load what all of them speak of.
+from __future__ import annotations
 
-from superbizagent.domain.budget import Usage
-from superbizagent.domain.content import PublicContent
-from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
-from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
-from superbizagent.domain.steps import Step
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from superbizagent.domain.budget import Usage
+    from superbizagent.domain.content import PublicContent
+    from superbizagent.domain.conversation import ModelReply, ModelRequest
+    from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
+    from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
+    from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+    from superbizagent.domain.steps import Step
 
 
 class Clock(Protocol):
@@ -53,6 +58,16 @@ class KnowledgeIndex(Protocol):
 class Redactor(Protocol):
     def __call__(self, text: str) -> str:
         """`text` without secrets and invisible characters; the same secret gets the same placeholder."""
+
+
+@dataclass(frozen=True)
+class RunIds:
+    """Whose step it is, as far as that is known."""
+
+    run_id: str | None = None
+    session_id: str | None = None
+    request_id: str | None = None
+    connection_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +123,26 @@ class StoredRun:
 
 
 @dataclass(frozen=True)
+class AbandonedRun:
+    """A run that was ended because it was overdue (LIFE-7). What it had used is not known: its process is gone."""
+
+    ids: RunIds
+    intent: Intent | None
+    duration_ms: int
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """What came of the wish to start a run: it is RUNNING, unless there is an `earlier` one of the same request.
+
+    `abandoned`: the overdue runs of its session that were ended to make room for it.
+    """
+
+    earlier: StoredRun | None = None
+    abandoned: tuple[AbandonedRun, ...] = ()
+
+
+@dataclass(frozen=True)
 class PriorContext:
     """What earlier runs of a session say: for the router, and for the next diagnosis."""
 
@@ -122,10 +157,10 @@ class RunStore(Protocol):
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
         """Empty for an unknown session; raises SessionNotFound for another owner's (ISO-2)."""
 
-    async def start(self, run: NewRun) -> StoredRun | None:
-        """Stores the run as RUNNING and its session if new; None then.
+    async def start(self, run: NewRun) -> StartResult:
+        """Stores the run as RUNNING, and its session if new.
 
-        Returns the earlier run of the same owner and request id instead, when there is one (LIFE-6).
+        Stores nothing when there is an earlier run of the same owner and request id (LIFE-6).
         Raises RequestConflict when that one has another query, SessionNotFound for another owner's
         session, SessionBusy while another run of the session is RUNNING and not overdue. An overdue
         one is ended as FAILED / RUN_ABANDONED in the same transaction.
@@ -139,8 +174,16 @@ class RunStore(Protocol):
 
     async def find(self, run_id: str) -> StoredRun | None: ...
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
-        """Ends each RUNNING run whose deadline is before `overdue_since`; the ids it ended (LIFE-7)."""
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
+        """Ends each RUNNING run whose deadline is before `overdue_since`; those it ended (LIFE-7)."""
+
+
+@dataclass(frozen=True)
+class CancelRequest:
+    """Somebody's wish that a run end; `requested_at` by the clock of the process that took it."""
+
+    reason: CancelReason
+    requested_at: datetime
 
 
 class CancelRequests(Protocol):
@@ -152,8 +195,8 @@ class CancelRequests(Protocol):
     async def cancel_run(self, run_id: str, owner: str, requested_at: datetime) -> None:
         """Raises RunNotFound for an unknown or another owner's run. Nothing happens to an ended one."""
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        """Whether somebody asked for this run's end. Sees rows committed a moment ago (CANCEL-4)."""
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        """The first wish for this run's end, if there is one. Sees rows committed a moment ago (CANCEL-4)."""
 
 
 class Connections(Protocol):
@@ -205,7 +248,7 @@ class RunControl:
 
     session_id: str
     run_id: str
-    cancel_client_disconnect: "CancelClientDisconnect"
+    cancel_client_disconnect: CancelClientDisconnect
 
 
 class CancelClientDisconnect(Protocol):
@@ -234,16 +277,6 @@ class Observer(Protocol):
 
     async def on_status(self, code: StatusCode, fields: dict[str, str]) -> None:
         """`fields` has fixed keys and values out of our own enumerations: intent, tool, status."""
-
-
-@dataclass(frozen=True)
-class RunIds:
-    """Whose step it is, as far as that is known."""
-
-    run_id: str | None = None
-    session_id: str | None = None
-    request_id: str | None = None
-    connection_id: str | None = None
 
 
 class Journal(Protocol):

@@ -32,7 +32,10 @@ class _Settings(BaseModel):
     """Fields are named like their variables, in lower case."""
 
     # Values stay out of errors, for some of them are secrets, and out of `repr` by the same reasoning.
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, str_strip_whitespace=True, allow_inf_nan=False)
+    # Built when they are read: each function reads a few of them, and a cold start need not build the others.
+    model_config = ConfigDict(
+        frozen=True, hide_input_in_errors=True, str_strip_whitespace=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class DatabaseSettings(_Settings):
@@ -156,6 +159,12 @@ class KnowledgeSettings(_Settings):
     embeddings_model: str | None = Field(default=None, max_length=200)
     embeddings_query_model: str | None = Field(default=None, max_length=200)
     embeddings_query_seconds: Seconds = 5.0
+
+
+class PageSettings(_Settings):
+    """`page_folder` holds the page as it is deployed."""
+
+    page_folder: Path
 
 
 class RunSettings(_Settings):

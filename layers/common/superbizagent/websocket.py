@@ -1,14 +1,13 @@
-"""The wire contract: client messages and server frames (WIRE-*).
+"""The wire contract: client messages, and the frame of a refusal, which is all that most functions send (WIRE-*).
 
+The frames of runs and of history, with all that content can be, are in `frames.py`: few functions load them.
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
 import re
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,11 +20,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import from_json
 
-from superbizagent.domain.content import ContentType, PublicContent
-from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus, valid_session_id
-from superbizagent.domain.text import ELLIPSIS, bound_characters
+from superbizagent.domain.run import valid_session_id
 from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
-from superbizagent.ports import SessionSummary, StatusCode, StoredRun
 
 MAX_FRAME_BYTES = 32_768
 """API Gateway's limit for one WebSocket frame (WIRE-4)."""
@@ -34,8 +30,6 @@ MAX_QUERY_BYTES = 24 * 1024
 QUERY_PATTERN = r"[^\s\x00-\x1f\x7f-\x9f\ufeff]"
 """A question has something to read. Spelt out, because \\s alone is another set in JavaScript than in Python."""
 MAX_HISTORY_LIMIT = 50
-MAX_TITLE_CHARACTERS = 60
-"""Fifty session entries with such titles fit one frame, even where JSON escapes each character (WIRE-4)."""
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
@@ -98,43 +92,6 @@ class Frame(BaseModel):
         return self.model_dump_json(exclude_none=True).encode()
 
 
-class _RunFrame(Frame):
-    """A frame of a run. `seq` counts from 1 without gaps; `replayed` frames repeat a stored run (LIFE-6)."""
-
-    session_id: str
-    run_id: str
-    request_id: str
-    seq: int
-    replayed: bool | None = None
-
-
-class StartedFrame(_RunFrame):
-    type: Literal["started"] = "started"
-
-
-class StatusFrame(_RunFrame):
-    type: Literal["status"] = "status"
-    code: StatusCode
-    intent: str | None = None
-    tool: str | None = None
-    status: str | None = None
-
-
-class ContentFrame(_RunFrame):
-    type: Literal["content"] = "content"
-    content_type: ContentType
-    content: PublicContent
-
-
-class DoneFrame(_RunFrame):
-    type: Literal["done"] = "done"
-    outcome: ReleaseOutcome
-
-
-class CancelledFrame(_RunFrame):
-    type: Literal["cancelled"] = "cancelled"
-
-
 class ErrorFrame(Frame):
     """A refused message, or a failed run: then with the run's ids and its `seq`."""
 
@@ -148,45 +105,6 @@ class ErrorFrame(Frame):
     replayed: bool | None = None
 
 
-class SessionEntry(Frame):
-    session_id: str
-    title: str
-    message_pairs: int
-    created_at: AwareDatetime
-    last_active_at: AwareDatetime
-
-
-class Turn(Frame):
-    """A stored run. `query_truncated`: the stored question is longer than fits this frame."""
-
-    run_id: str
-    request_id: str
-    query: str
-    query_truncated: bool | None = None
-    status: RunStatus
-    intent: Intent | None = None
-    outcome: ReleaseOutcome | None = None
-    failure_code: str | None = None
-    content: PublicContent | None = None
-    created_at: AwareDatetime
-    finished_at: AwareDatetime | None = None
-
-
-class HistoryFrame(Frame):
-    """One frame of an answer to `history`; the last one of each answer has kind `end`.
-
-    Kind `sessions` carries `sessions`, kind `turn` one `turn`. `before` in the end frame asks for the
-    turns before these; it is absent when there are none.
-    """
-
-    type: Literal["history"] = "history"
-    kind: Literal["sessions", "turn", "end"]
-    session_id: str | None = None
-    sessions: tuple[SessionEntry, ...] | None = None
-    turn: Turn | None = None
-    before: str | None = None
-
-
 class _Envelope(BaseModel):
     action: str
     request_id: str | None = Field(default=None, alias="requestId")
@@ -194,13 +112,8 @@ class _Envelope(BaseModel):
 
 
 _NOT_BLANK = re.compile(QUERY_PATTERN)
-_text: TypeAdapter[str] = TypeAdapter(str)
 _identifier: TypeAdapter[str] = TypeAdapter(Identifier)
-_parsers: dict[str, TypeAdapter[ClientMessage]] = {
-    "chat": TypeAdapter(ChatMessage),
-    "cancel": TypeAdapter(CancelMessage),
-    "history": TypeAdapter(HistoryMessage),
-}
+_kinds: dict[str, type[ClientMessage]] = {"chat": ChatMessage, "cancel": CancelMessage, "history": HistoryMessage}
 
 
 def parse(body: str | bytes | None) -> ClientMessage:
@@ -213,9 +126,9 @@ def parse(body: str | bytes | None) -> ClientMessage:
     try:
         value = _json(body)
         action = _Envelope.model_validate(value).action
-        if action not in _parsers:
+        if action not in _kinds:
             raise UnknownAction
-        message = _parsers[action].validate_python(value)
+        message = _kinds[action].model_validate(value)
     except ValueError as error:
         raise MalformedRequest from error
     if isinstance(message, ChatMessage | HistoryMessage) and message.session_id is not None:
@@ -256,57 +169,3 @@ def _check_query(query: str) -> None:
 def error_frame(error: SuperBizAgentError, request_id: str | None = None, session_id: str | None = None) -> ErrorFrame:
     """The frame of a refusal; the ids are those of the refused message, where it has them."""
     return ErrorFrame(code=error.code, message=error.message, request_id=request_id, session_id=session_id)
-
-
-def session_entry(summary: SessionSummary) -> SessionEntry:
-    return SessionEntry(
-        session_id=summary.session_id,
-        title=bound_characters(summary.title, MAX_TITLE_CHARACTERS),
-        message_pairs=summary.message_pairs,
-        created_at=summary.created_at,
-        last_active_at=summary.last_active_at,
-    )
-
-
-def turn_frame(run: StoredRun) -> HistoryFrame:
-    """One stored run as one frame; a question too long to fit beside its answer is cut and marked.
-
-    Content that fits no frame on its own is left out: it was stored by a version with other limits.
-    """
-    frame = _turn(run, run.query, truncated=None)
-    if len(frame.encode()) <= MAX_FRAME_BYTES:
-        return frame
-    room = MAX_FRAME_BYTES - len(_turn(run, "", truncated=True).encode())
-    if room < 0:
-        return turn_frame(replace(run, content=None))
-    return _turn(run, _bound_encoded(run.query, room), truncated=True)
-
-
-def _bound_encoded(text: str, limit: int) -> str:
-    """`text`, cut so that it takes at most `limit` bytes as JSON, where one character may take six."""
-    size = len(ELLIPSIS.encode())
-    for index, character in enumerate(text):
-        size += len(_text.dump_json(character)) - 2
-        if size > limit:
-            return text[:index] + ELLIPSIS if limit >= len(ELLIPSIS.encode()) else ""
-    return text
-
-
-def _turn(run: StoredRun, query: str, truncated: bool | None) -> HistoryFrame:
-    return HistoryFrame(
-        kind="turn",
-        session_id=run.session_id,
-        turn=Turn(
-            run_id=run.run_id,
-            request_id=run.request_id,
-            query=query,
-            query_truncated=truncated,
-            status=run.status,
-            intent=run.intent,
-            outcome=run.outcome,
-            failure_code=run.failure_code,
-            content=run.content,
-            created_at=run.created_at,
-            finished_at=run.finished_at,
-        ),
-    )

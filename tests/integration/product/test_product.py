@@ -144,6 +144,29 @@ async def test_a_killed_process_is_swept_after_its_deadline(start: Start) -> Non
         assert (await browser.receive())["type"] == "started"
 
 
+@pytest.mark.spec("LIFE-1", "CANCEL-2")
+async def test_processes_of_one_snapshot_are_one_anothers_equals_and_nothing_more(start: Start) -> None:
+    """They have the same memory to begin with: ids, connections and clients are each one's own."""
+    async with start(snapshots=True) as product:
+        browsers = [await product.connect() for _ in range(3)]
+        for _ in browsers:
+            product.model.enqueue(kind="router", latency=60)
+        # Each of them takes a process for itself as long as the model keeps it waiting.
+        begun = []
+        for browser in browsers:
+            await browser.ask("What can you do?")
+            begun += (await browser.until("ROUTING"))[:1]
+        chats = [child for child in product.gateway.children if child.function == "ChatFunction"]
+        assert len({child.pid for child in chats}) == len(browsers)
+        for name in ("sessionId", "runId"):
+            assert len({frame[name] for frame in begun}) == len(browsers)
+        for browser, frame in zip(browsers, begun, strict=True):
+            await browser.send(action="cancel", runId=frame["runId"])
+            assert (await browser.until(*TERMINAL))[-1]["runId"] == frame["runId"]
+        for browser in browsers:
+            assert (await browser.run("What can you do?"))[-1]["outcome"] == "SUCCESS"
+
+
 @pytest.mark.spec("LIFE-4", "LIFE-7", "WIRE-5")
 async def test_a_database_that_is_down_at_the_end_is_told_to_the_client_and_the_sweep_ends_the_run(demo: Path) -> None:
     with restartable_server() as (server, switch), server.new_database() as url:

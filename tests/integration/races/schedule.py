@@ -10,13 +10,16 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from sqlalchemy import Connection, text
 
-from superbizagent.adapters.store import Database, SqlCancelRequests, SqlRunStore
+from superbizagent.adapters.store import Database, SqlCancelRequests
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.application.cancellation import CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatRequest, ChatResult, ChatUseCase
+from superbizagent.application.chat import ChatRequest, ChatResult, ChatUseCase
+from superbizagent.application.execution import ChatLimits
+from superbizagent.client_socket import Socket
 from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.run import CancelReason, Intent
-from superbizagent.frames import RunFrames, Socket
-from superbizagent.ports import NewRun, PriorContext, RunEnd, StoredRun
+from superbizagent.domain.run import Intent
+from superbizagent.frames import RunFrames
+from superbizagent.ports import AbandonedRun, CancelRequest, NewRun, PriorContext, RunEnd, StartResult, StoredRun
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import FakeModel
@@ -87,7 +90,7 @@ class HeldStore:
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
         return await self._runs.prior_context(session_id, owner)
 
-    async def start(self, run: NewRun) -> StoredRun | None:
+    async def start(self, run: NewRun) -> StartResult:
         return await self._held("start", lambda: self._runs.start(run))
 
     async def set_intent(self, run_id: str, intent: Intent) -> None:
@@ -99,7 +102,7 @@ class HeldStore:
     async def find(self, run_id: str) -> StoredRun | None:
         return await self._runs.find(run_id)
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
         return await self._runs.abandon_overdue(overdue_since, now)
 
 
@@ -121,11 +124,11 @@ class HeldCancels(SqlCancelRequests):
 
     seen: Gate | None = None
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
-        reason = await super().pending(run_id, connection_id)
-        if reason is not None and self.seen is not None:
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
+        request = await super().pending(run_id, connection_id)
+        if request is not None and self.seen is not None:
             await self.seen.hold()
-        return reason
+        return request
 
 
 class HeldModel:
@@ -173,7 +176,7 @@ class Process:
         )
         use_case = ChatUseCase(
             runs=self.runs,
-            cancel_watch=CancelWatch(self.cancels, self.poll_seconds),
+            cancel_watch=CancelWatch(self.cancels, self.clock, self.poll_seconds),
             model=self.model,
             sources=sources(),
             redact=lambda text: text,

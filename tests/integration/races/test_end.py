@@ -9,13 +9,14 @@ from tests.fakes.clock import START, FakeClock
 from tests.fakes.model import FakeModel, call, calls, draft, intent, text
 from tests.integration.races.conftest import NewProcess
 from tests.integration.races.schedule import HeldModel, Moment, Process, assert_one_outcome, crossed, running
+from tests.stored_values import run_ids
 
 MOMENTS: tuple[Moment, ...] = ("before", "inside", "after")
 LATE = START + timedelta(hours=1)
 
 
 async def sweep(process: Process) -> list[str]:
-    return list(await process.runs.abandon_overdue(LATE, LATE))
+    return run_ids(await process.runs.abandon_overdue(LATE, LATE))
 
 
 class TestAgainstSweep:

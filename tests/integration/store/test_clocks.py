@@ -5,13 +5,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason
 from superbizagent.errors import StoreError
+from superbizagent.ports import CancelRequest
 from tests.database_server import DatabaseServer
 from tests.integration.store.conftest import Open, Reconfigured
 from tests.integration.store.moments import count, scalar
-from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, run_end
+from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, run_end, run_ids
 
 
 class TestTimes:
@@ -81,7 +83,8 @@ class TestOddSessions:
         assert str(scalar(database, "SELECT NOW()")).startswith("1970-01-02")
         await SqlConnections(database).add("c1", "ada", NOW)
         await SqlCancelRequests(database).cancel_run(run.run_id, "ada", at(1))
-        assert await SqlCancelRequests(database).pending(run.run_id, "c2") is CancelReason.CLIENT_REQUEST
+        asked = CancelRequest(CancelReason.CLIENT_REQUEST, at(1))
+        assert await SqlCancelRequests(database).pending(run.run_id, "c2") == asked
         content = chat_content(TRICKY)
         assert await runs.finish(run.run_id, run_end(content=content, finished_at=at(2)))
         found = await runs.find(run.run_id)
@@ -89,9 +92,9 @@ class TestOddSessions:
         assert (found.query, found.content, found.created_at, found.finished_at) == (TRICKY, content, NOW, at(2))
         overdue = new_run(created_at=at(10))
         await runs.start(overdue)
-        assert list(await runs.abandon_overdue(overdue.deadline_at, at(500))) == []
+        assert run_ids(await runs.abandon_overdue(overdue.deadline_at, at(500))) == []
         later = overdue.deadline_at + timedelta(microseconds=1)
-        assert list(await runs.abandon_overdue(later, at(500))) == [overdue.run_id]
+        assert run_ids(await runs.abandon_overdue(later, at(500))) == [overdue.run_id]
 
     @pytest.mark.spec("STORE-4")
     async def test_too_much_text_is_refused_not_cut(self, odd: str, open_database: Open) -> None:

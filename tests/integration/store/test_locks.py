@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Connection, event
 
-from superbizagent.adapters.store import SqlRunStore, Timeouts
+from superbizagent.adapters.store import Timeouts
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import RunStatus
 from superbizagent.errors import StoreError
+from superbizagent.ports import StartResult
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import WAIT, Held, count, scalar, touch
 from tests.stored_values import at, chat_content, new_run, run_end
@@ -34,7 +36,7 @@ class TestLocks:
         assert await asyncio.to_thread(timed_out.wait, WAIT)
         held.release()
         await holder
-        assert await second is None
+        assert await second == StartResult()
         assert count(database, "diagnosis_run") == 2
 
     @pytest.mark.spec("LIFE-4", "STORE-3")

@@ -12,21 +12,15 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from superbizagent.adapters.store import (
-    Database,
-    SqlCancelRequests,
-    SqlConnections,
-    SqlRunStore,
-    Timeouts,
-    metadata,
-)
+from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, Timeouts, metadata
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason, Intent, RunStatus
 from superbizagent.errors import RequestConflict, SessionBusy, StoreError
-from superbizagent.ports import NewRun
+from superbizagent.ports import CancelRequest, NewRun, StartResult
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import count
 from tests.integration.store.proxy import Loss, Proxy
-from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end
+from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, published, run_end, run_ids
 
 LATE = at(10_000)
 
@@ -186,12 +180,12 @@ async def test_a_sweep_takes_no_credit_for_what_another_one_ended(way: Way) -> N
 
     def meanwhile(_context: object) -> None:
         """Between our first try, rolled back with its connection, and the second."""
-        theirs.extend(asyncio.run(other.abandon_overdue(LATE, LATE + timedelta(seconds=1))))
+        theirs.extend(run_ids(asyncio.run(other.abandon_overdue(LATE, LATE + timedelta(seconds=1)))))
 
     event.listen(way.through.engine, "handle_error", meanwhile, once=True)
     way.proxy.lose("question")
 
-    assert list(await SqlRunStore(way.through).abandon_overdue(LATE, LATE)) == []
+    assert run_ids(await SqlRunStore(way.through).abandon_overdue(LATE, LATE)) == []
     assert theirs == [run.run_id]
 
 
@@ -212,15 +206,15 @@ async def test_a_start_that_nobody_could_acknowledge_is_swept(way: Way) -> None:
     found = await store.find(run.run_id)
     assert found is not None
     assert found.status is RunStatus.RUNNING
-    again = await store.start(new_run(session_id="s1", request_id="q1"))
+    again = (await store.start(new_run(session_id="s1", request_id="q1"))).earlier
     assert again is not None
     assert again.run_id == run.run_id
     with pytest.raises(SessionBusy):
         await store.start(new_run(session_id="s1", request_id="q2"))
     with pytest.raises(RequestConflict):
         await store.start(new_run(session_id="s1", request_id="q1", query="another"))
-    assert list(await store.abandon_overdue(LATE, LATE)) == [run.run_id]
-    assert await store.start(new_run(session_id="s1", request_id="q3", created_at=LATE)) is None
+    assert run_ids(await store.abandon_overdue(LATE, LATE)) == [run.run_id]
+    assert await store.start(new_run(session_id="s1", request_id="q3", created_at=LATE)) == StartResult()
 
 
 @pytest.mark.spec("CANCEL-4")
@@ -228,5 +222,6 @@ async def test_a_poll_whose_answer_was_lost_asks_again(way: Way) -> None:
     run = await _scene(way.straight)
     await _cancel_run(way.straight, run)
     way.proxy.lose("answer", "SELECT run_cancel")
-    assert await SqlCancelRequests(way.through).pending(run.run_id, "c9") is CancelReason.CLIENT_REQUEST
+    asked = CancelRequest(CancelReason.CLIENT_REQUEST, at(1))
+    assert await SqlCancelRequests(way.through).pending(run.run_id, "c9") == asked
     assert way.proxy.lost == 1

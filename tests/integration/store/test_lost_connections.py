@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, insert, text
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlRunStore, Timeouts
+from superbizagent.adapters.store import SqlCancelRequests, Timeouts
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import ws_connection
 from superbizagent.errors import StoreError
+from superbizagent.ports import StartResult
 from tests.database_server import DatabaseServer
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import count, scalar, server_side
@@ -55,7 +57,7 @@ class TestLostConnections:
         database = open_database(mysql_database)
         runs, run = SqlRunStore(database), new_run(query=TRICKY)
         _lose_next_acknowledgement(database.engine, mysql_server)
-        assert await runs.start(run) is None
+        assert await runs.start(run) == StartResult()
         assert count(database, "diagnosis_run") == 1
         _lose_next_acknowledgement(database.engine, mysql_server)
         end = run_end(content=chat_content(TRICKY), published_result=published(TRICKY))

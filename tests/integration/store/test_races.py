@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from superbizagent.adapters.store import SqlRunStore
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.ports import StartResult
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import Held, count, scalar
-from tests.stored_values import at, chat_content, new_run, run_end
+from tests.stored_values import at, chat_content, new_run, run_end, run_ids
 
 
 class TestRaces:
@@ -25,8 +26,8 @@ class TestRaces:
         await held.reached()
         loser = asyncio.create_task(SqlRunStore(second).start(again))
         held.release()
-        assert await winner is None
-        earlier = await loser
+        assert await winner == StartResult()
+        earlier = (await loser).earlier
         assert earlier is not None
         assert earlier.run_id == run.run_id
         assert (count(first, "diagnosis_run"), count(first, "chat_session")) == (1, 1)
@@ -75,5 +76,5 @@ class TestRaces:
         late = run_end(content=chat_content())
         finish = asyncio.create_task(SqlRunStore(second).finish(run.run_id, late))
         held.release()
-        assert (list(await sweep), await finish) == ([run.run_id], False)
+        assert (run_ids(await sweep), await finish) == ([run.run_id], False)
         assert scalar(second, "SELECT message_pairs FROM chat_session") == 0

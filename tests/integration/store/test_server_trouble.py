@@ -11,14 +11,15 @@ import pytest
 from sqlalchemy import Connection, create_engine, delete, event, insert
 from sqlalchemy.pool import NullPool
 
-from superbizagent.adapters.store import Database, SqlConnections, SqlRunStore, Timeouts, metadata
+from superbizagent.adapters.store import Database, SqlConnections, Timeouts, metadata
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import ws_connection
 from superbizagent.errors import StoreError
 from tests.database_server import DatabaseServer, Restarts, restartable_server
 from tests.integration.store.conftest import Open, Reconfigured
 from tests.integration.store.moments import WAIT, count, scalar, server_side
 from tests.integration.store.proxy import Proxy
-from tests.stored_values import NOW, chat_content, new_run, run_end
+from tests.stored_values import NOW, chat_content, new_run, run_end, run_ids
 
 
 class Errors:
@@ -117,7 +118,7 @@ class TestFailover:
         # What was answered before can still be read.
         assert await runs.find(run.run_id) is not None
         own_server.execute("SET GLOBAL read_only = OFF")
-        assert list(await runs.abandon_overdue(run.deadline_at.replace(year=2027), NOW)) == [run.run_id]
+        assert run_ids(await runs.abandon_overdue(run.deadline_at.replace(year=2027), NOW)) == [run.run_id]
 
 
 class TestPackets:

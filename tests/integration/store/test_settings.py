@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import create_engine, insert, text
 from sqlalchemy.pool import NullPool
 
-from superbizagent.adapters.store import Database, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import Database, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import diagnosis_run
 from superbizagent.errors import ConfigurationError, StoreError
 from tests.database_server import DatabaseServer

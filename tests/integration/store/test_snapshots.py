@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from superbizagent.adapters.store import SqlCancelRequests, SqlConnections, SqlRunStore
+from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.domain.run import CancelReason, RunStatus
+from superbizagent.ports import CancelRequest
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import WAIT, Held
 from tests.stored_values import NOW, new_run
@@ -21,7 +23,7 @@ class TestSnapshots:
         polls, disconnects = SqlCancelRequests(run_side), SqlCancelRequests(open_database(database_url))
         assert await polls.pending("run", "c1") is None
         await disconnects.cancel_connection("c1", NOW)
-        assert await polls.pending("run", "c1") is CancelReason.CLIENT_DISCONNECT
+        assert await polls.pending("run", "c1") == CancelRequest(CancelReason.CLIENT_DISCONNECT, NOW)
 
     @pytest.mark.spec("CANCEL-4")
     def test_even_one_transaction_sees_new_commits(self, mysql_database: str, open_database: Open) -> None:

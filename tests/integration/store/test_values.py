@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import JSON, Connection, String, insert, select, text
 
-from superbizagent.adapters.store import Database, SqlRunStore, metadata
+from superbizagent.adapters.store import Database, metadata
+from superbizagent.adapters.store.runs import SqlRunStore
 from superbizagent.adapters.store.tables import UtcDateTime, diagnosis_run
 from superbizagent.domain.run import Intent
 from superbizagent.errors import StoreError

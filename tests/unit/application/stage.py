@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from superbizagent.application.cancellation import CancelWatch
-from superbizagent.application.chat import ChatLimits, ChatRequest, ChatResult, ChatUseCase
+from superbizagent.application.chat import ChatRequest, ChatResult, ChatUseCase
 from superbizagent.application.evidence_collector import EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
+from superbizagent.application.execution import ChatLimits
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.ports import Clock
 from tests.fakes.clock import FakeClock
@@ -42,7 +43,7 @@ class Stage:
     def use_case(self) -> ChatUseCase:
         return ChatUseCase(
             runs=FakeRunStore(self.database),
-            cancel_watch=CancelWatch(FakeCancelRequests(self.database), self.poll_interval),
+            cancel_watch=CancelWatch(FakeCancelRequests(self.database), self.clock, self.poll_interval),
             model=self.model,
             sources=self.sources,
             redact=lambda text: text.replace("hunter2", "[secret-1]"),

@@ -12,15 +12,16 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, Lifecycle, ReleaseOutcome
-from superbizagent.domain.steps import Abandoned
+from superbizagent.domain.run import CancelReason, Intent, Lifecycle, ReleaseOutcome
+from superbizagent.domain.steps import Abandoned, Cancelled, Finished
 from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
-from superbizagent.ports import RunIds
+from superbizagent.ports import CancelRequest, RunIds
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text
 from tests.fakes.observer import FakeObserver
 from tests.fakes.store import FakeCancelRequests, FakeConnections, FakeDatabase, FakeHistory, FakeRunStore
+from tests.stored_values import run_ids
 from tests.unit.application.stage import Stage
 from tests.unit.application.test_router import context
 
@@ -53,7 +54,7 @@ async def test_the_watch_leaves_no_task_behind() -> None:
     run, database = context(), FakeDatabase()
     before = asyncio.all_tasks()
 
-    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+    async with CancelWatch(FakeCancelRequests(database), FakeClock(), 0.001).over(run, "c1"):
         pause = database.pause_next("pending")
         await pause.reached.wait()
 
@@ -76,7 +77,7 @@ async def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.Mo
     run, database = context(), FakeDatabase()
     database.pause_next("pending")
 
-    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), 60.0).over(run, "c1"):
+    async with asyncio.timeout(5), CancelWatch(FakeCancelRequests(database), FakeClock(), 60.0).over(run, "c1"):
         assert run.state is Lifecycle.RUNNING
 
 
@@ -86,12 +87,33 @@ async def test_the_watch_sees_a_row_written_a_moment_ago() -> None:
     cancelled = asyncio.Event()
     run.on_cancel(cancelled.set)
 
-    async with CancelWatch(FakeCancelRequests(database), 0.001).over(run, "c1"):
+    async with CancelWatch(FakeCancelRequests(database), FakeClock(), 0.001).over(run, "c1"):
         database.fail_next("pending", 2)
         await FakeCancelRequests(database).cancel_connection("c1", FakeClock().now())
         await asyncio.wait_for(cancelled.wait(), 5)
 
     assert run.cancel_reason is CancelReason.CLIENT_DISCONNECT
+
+
+@pytest.mark.spec("CANCEL-1")
+async def test_the_time_to_cancel_a_run_counts_from_the_wish() -> None:
+    """Not from the poll that finds it."""
+    clock = FakeClock()
+    stage = Stage(FakeModel(intent("SYSTEM_CHAT"), HANG), clock=clock)
+    running = asyncio.create_task(stage.run())
+    await stage.model.hanging.wait()
+    clock.advance(10)
+    poll = stage.database.pause_next("pending")
+    await poll.reached.wait()
+
+    await CancelUseCase(FakeCancelRequests(stage.database), clock).cancel(stage.row.new.run_id, "ada")
+    clock.advance(0.25)
+    poll.release()
+    await running
+
+    steps = [step for _, step in stage.journal.steps]
+    assert Cancelled(CancelReason.CLIENT_REQUEST, waited=0.25) in steps
+    assert [step.cancelling for step in steps if isinstance(step, Finished)] == [0.25]
 
 
 @pytest.mark.spec("CANCEL-1", "ISO-2")
@@ -108,8 +130,9 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
 
     with pytest.raises(Unauthenticated):
         await connections.principal("c1")
-    assert await FakeCancelRequests(database).pending("any", "c1") is CancelReason.CLIENT_DISCONNECT
-    assert {row.requested_at for row in database.cancels} == {clock.now()}
+    assert await FakeCancelRequests(database).pending("any", "c1") == CancelRequest(
+        CancelReason.CLIENT_DISCONNECT, clock.now()
+    )
 
 
 @pytest.mark.spec("ISO-2")
@@ -185,10 +208,12 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     clock.advance(180 + 30)
     assert (await sweep.sweep()).runs == ()
     clock.advance(1)
-    assert (await sweep.sweep()).runs == (stage.row.new.run_id,)
+    assert run_ids((await sweep.sweep()).runs) == [stage.row.new.run_id]
     assert (await sweep.sweep()).runs == ()
     assert (stage.row.outcome, stage.row.failure_code) == (ReleaseOutcome.FAILED, "RUN_ABANDONED")
-    assert journal.steps == [(RunIds(run_id=stage.row.new.run_id), Abandoned("RUN_ABANDONED"))]
+    new = stage.row.new
+    ids = RunIds(new.run_id, new.session_id, new.request_id, new.connection_id)
+    assert journal.steps == [(ids, Abandoned(Intent.SYSTEM_CHAT, 180 + 30 + 1))]
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

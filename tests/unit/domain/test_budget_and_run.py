@@ -155,6 +155,18 @@ def test_whoever_waits_for_cancellation_is_told_once() -> None:
     assert run.cancel_reason is CancelReason.CLIENT_DISCONNECT
 
 
+@pytest.mark.spec("CANCEL-1")
+@pytest.mark.parametrize(("waited", "asked_after"), [(0.0, 3.0), (0.5, 2.5), (-1.0, 3.0), (99.0, 0.0)])
+def test_a_wish_to_cancel_is_as_old_as_it_says_within_the_life_of_its_run(waited: float, asked_after: float) -> None:
+    """Clocks of two processes differ, and a connection may have gone before its run began."""
+    run, clock = context()
+    clock.advance(3)
+
+    run.cancel(CancelReason.CLIENT_DISCONNECT, waited)
+
+    assert run.cancelled_after == asked_after
+
+
 @pytest.mark.spec("STORE-2")
 def test_both_safe_outcomes_are_stored_as_success() -> None:
     assert {outcome: outcome.status for outcome in ReleaseOutcome} == {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms
+from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms, translated_terms
 
 TERM = re.compile(r"[a-z0-9]{4,80}")
 
@@ -65,10 +65,25 @@ def test_neighbouring_words_are_looked_for_as_one_too() -> None:
     assert set(compound_terms("node is not ready")) & set(document_terms("KubeNodeNotReady"))
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("磁盘满了怎么办", "disk full"),
+        ("MySQL连接池耗尽", "exhausted connection pools"),
+        # The longest term, not the one within it.
+        ("重新加载", "reload"),
+        ("副 本", ""),
+        ("disk", ""),
+    ],
+)
+def test_terms_in_chinese_are_looked_for_in_english_too(query: str, text: str) -> None:
+    assert set(translated_terms(query)) == set(query_terms(text))
+
+
 @pytest.mark.spec("STORE-4")
 @given(st.text(max_size=200))
 def test_a_term_is_a_plain_word_for_every_engine(text: str) -> None:
-    for term in (*document_terms(text), *query_terms(text), *compound_terms(text)):
+    for term in (*document_terms(text), *query_terms(text), *compound_terms(text), *translated_terms(text)):
         assert TERM.fullmatch(term)
 
 

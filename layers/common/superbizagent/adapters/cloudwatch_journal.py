@@ -26,12 +26,13 @@ from superbizagent.domain.steps import (
     Step,
     ToolCalled,
 )
-from superbizagent.errors import ClientGone
+from superbizagent.errors import ClientGone, InternalFailure
 from superbizagent.ports import RunIds
 
 _log = logging.getLogger(__name__)
 
 _UNROUTED = "NONE"
+_LAST_GUARD = "MEANING"
 _SECONDS = 3
 """Decimal places."""
 
@@ -114,12 +115,14 @@ def _metrics(step: Step) -> Iterator[_Metrics]:
         case ToolCalled() if not step.cached:
             yield from _tool_called(step)
         case DraftChecked():
-            yield _Metrics({"DraftsChecked": 1, "DraftsRejected": 1 if step.rules else 0}, ({"guard": step.guard},))
-            yield from (_Metrics({"GuardRejections": times}, ({"rule": rule},)) for rule, times in step.rules.items())
+            yield from _draft_checked(step)
         case NotStored():
             yield _Metrics({"RunsNotStored": 1})
         case PostFailed():
             yield _Metrics({"ConnectionsGone" if step.code == ClientGone.code else "PostsFailed": 1})
+        case Abandoned():
+            yield _Metrics({"RunsAbandoned": 1})
+            yield from _ended(step)
         case Finished():
             yield from _finished(step) if step.stored else (_Metrics({"RunsSuperseded": 1}),)
 
@@ -137,19 +140,37 @@ def _tool_called(step: ToolCalled) -> Iterator[_Metrics]:
         yield _Metrics({"ToolErrors": 1}, ({"tool": step.tool, "code": step.code},))
 
 
+def _draft_checked(step: DraftChecked) -> Iterator[_Metrics]:
+    rejected = 1 if step.rules else 0
+    yield _Metrics({"DraftsChecked": 1, "DraftsRejected": rejected}, ({"guard": step.guard},))
+    yield from (_Metrics({"GuardRejections": times}, ({"rule": rule},)) for rule, times in step.rules.items())
+    if rejected or step.guard == _LAST_GUARD:
+        # Once a draft. A share is one metric's sum over its count: alarms on it need not guess at what is missing.
+        yield _Metrics({"DraftsRejected": rejected})
+
+
+def _ended(step: Finished | Abandoned) -> Iterator[_Metrics]:
+    """Of a run that has ended, whoever ended it."""
+    outcome = step.outcome.value
+    yield _Metrics({"Runs": 1}, ({"outcome": outcome}, {"intent": step.intent or _UNROUTED, "outcome": outcome}))
+    match step.outcome:
+        case ReleaseOutcome.FAILED:
+            yield _Metrics({"RunFailures": 1}, ({}, {"code": step.code or InternalFailure.code}))
+        case ReleaseOutcome.SUCCESS | ReleaseOutcome.FALLBACK:
+            # The failures' own zero, for the same reason.
+            yield _Metrics({"RunFailures": 0})
+
+
 def _finished(step: Finished) -> Iterator[_Metrics]:
-    intent, outcome = step.intent or _UNROUTED, step.outcome.value
-    yield _Metrics({"Runs": 1}, ({"outcome": outcome}, {"intent": intent, "outcome": outcome}))
+    yield from _ended(step)
     usage = {
         "RunSeconds": step.seconds,
         "RunTokens": step.usage.tokens,
         "RunModelCalls": step.usage.model_calls,
         "RunToolCalls": step.usage.tool_calls,
     }
-    yield _Metrics(usage, ({"intent": intent},))
+    yield _Metrics(usage, ({"intent": step.intent or _UNROUTED},))
     if step.outcome is ReleaseOutcome.FALLBACK and step.reason is not None:
         yield _Metrics({"Fallbacks": 1}, ({"reason": step.reason},))
-    if step.outcome is ReleaseOutcome.FAILED and step.code is not None:
-        yield _Metrics({"RunFailures": 1}, ({"code": step.code},))
     if step.outcome is ReleaseOutcome.CANCELLED and step.cause is not None and step.cancelling is not None:
         yield _Metrics({"CancelSeconds": step.cancelling}, ({"cause": step.cause},))

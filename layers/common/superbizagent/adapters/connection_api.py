@@ -21,6 +21,8 @@ PAUSE_SECONDS = 0.3
 POST_SECONDS = 4.0
 """A post takes no longer, attempts and all: the two limits above are those of one wait for one byte, which a
 server that drips evades."""
+# The system's: processes that are restored from one snapshot would share the state of Python's own.
+_chance = random.SystemRandom()
 
 
 class _Passing(ChannelUnavailable):
@@ -55,7 +57,7 @@ class ConnectionApi:
             try:
                 return await in_thread(post, "connection-api")
             except _Passing:
-                await asyncio.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311
+                await asyncio.sleep(PAUSE_SECONDS * _chance.uniform(0.5, 1.5))
         return await in_thread(post, "connection-api")
 
     @cached_property

@@ -1,13 +1,19 @@
 """Cancellation that comes from another process: rows, and the poller that reads them (CANCEL-*)."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from superbizagent.application.defects import place_of
-from superbizagent.domain.run import RunContext
-from superbizagent.ports import CancelRequests, Clock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from superbizagent.domain.run import RunContext
+    from superbizagent.ports import CancelRequests, Clock
 
 _log = logging.getLogger(__name__)
 
@@ -17,8 +23,9 @@ _LOOK_SECONDS = 5.0
 class CancelWatch:
     """Cancels runs whose end somebody asked for. `interval` is seconds between two looks."""
 
-    def __init__(self, requests: CancelRequests, interval: float) -> None:
+    def __init__(self, requests: CancelRequests, clock: Clock, interval: float) -> None:
         self._requests = requests
+        self._clock = clock
         self._interval = interval
 
     @contextlib.asynccontextmanager
@@ -43,13 +50,13 @@ class CancelWatch:
     async def _look(self, context: RunContext, connection_id: str) -> None:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
-                reason = await self._requests.pending(context.run_id, connection_id)
+                request = await self._requests.pending(context.run_id, connection_id)
         except Exception as error:
             # Whatever the database's hiccup is, it must not end a run, nor its watch, nor hold it up.
             _log.warning("cancel poll failed", extra={"run_id": context.run_id, "defect": place_of(error)})
             return
-        if reason is not None:
-            context.cancel(reason)
+        if request is not None:
+            context.cancel(request.reason, waited=(self._clock.now() - request.requested_at).total_seconds())
 
 
 class CancelUseCase:

@@ -1,54 +1,33 @@
 """The chat use case: owns a run from its request to its one stored outcome (LIFE-*)."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import timedelta
 
-from superbizagent.application import router
 from superbizagent.application.cancellation import CancelWatch
 from superbizagent.application.defects import place_of
-from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources
-from superbizagent.application.executors import diagnosis, knowledge_query, system_chat
-from superbizagent.application.journal import record
-from superbizagent.application.progress import Progress
-from superbizagent.application.run_model import RunModel
-from superbizagent.domain.budget import Budget, BudgetLimits
-from superbizagent.domain.content import FallbackContent, FallbackReason, PublicContent
-from superbizagent.domain.previous_turn import PublishedResult
-from superbizagent.domain.run import (
-    CancelReason,
-    Intent,
-    Lifecycle,
-    ReleaseOutcome,
-    RunContext,
-    RunStatus,
-    new_id,
-    valid_session_id,
-)
-from superbizagent.domain.steps import Cancelled, Finished, NotStored, Released, Routed, Started, Step
-from superbizagent.errors import (
-    BudgetExhausted,
-    InternalFailure,
-    RunCancelled,
-    RunPersistenceFailed,
-    StoreError,
-    SuperBizAgentError,
-)
+from superbizagent.application.execution import ChatLimits, Ended, RunExecution
+from superbizagent.application.journal import record, record_abandoned
+from superbizagent.application.persistence import persisting
+from superbizagent.domain.budget import Budget
+from superbizagent.domain.content import PublicContent
+from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunContext, RunStatus, new_id, valid_session_id
+from superbizagent.domain.steps import Cancelled, Finished, NotStored, Started, Step
+from superbizagent.errors import InternalFailure, RunPersistenceFailed, StoreError
 from superbizagent.ports import (
     Clock,
     Journal,
     Model,
     NewRun,
     Observer,
-    PriorContext,
     Redactor,
     RunEnd,
     RunIds,
     RunStore,
+    StartResult,
     StoredRun,
 )
 
@@ -86,34 +65,8 @@ class ChatResult:
     redelivered: bool = False
 
 
-@dataclass(frozen=True)
-class ChatLimits:
-    """Times in seconds. `terminal_reserve` is kept back for the last write and the last frames (BUDGET-4)."""
-
-    budget: BudgetLimits = field(default_factory=BudgetLimits)
-    evidence: EvidenceLimits = field(default_factory=EvidenceLimits)
-    model_call: float = 60.0
-    verdict: float = 30.0
-    terminal_reserve: float = 20.0
-    terminal_write: float = 8.0
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """What the run came to, before it is stored."""
-
-    outcome: ReleaseOutcome
-    content: PublicContent | None = None
-    published_result: PublishedResult | None = None
-    failure_code: str | None = None
-
-    @property
-    def reason(self) -> FallbackReason | None:
-        return self.content.reason if isinstance(self.content, FallbackContent) else None
-
-
 class ChatUseCase:
-    """Routes a question, runs exactly one executor, and stores exactly one outcome."""
+    """Starts a run for a question, and stores its one outcome before anybody hears of it."""
 
     def __init__(
         self,
@@ -128,13 +81,18 @@ class ChatUseCase:
         journal: Journal,
     ) -> None:
         self._runs = runs
-        self._cancel_watch = cancel_watch
-        self._model = model
-        self._sources = sources
-        self._redact = redact
         self._clock = clock
         self._limits = limits
         self._journal = journal
+        self._execution = RunExecution(
+            runs=runs,
+            cancel_watch=cancel_watch,
+            model=model,
+            sources=sources,
+            redact=redact,
+            clock=clock,
+            limits=limits,
+        )
 
     async def execute(self, request: ChatRequest, observer: Observer) -> ChatResult:
         """Runs the request to its stored end.
@@ -145,21 +103,22 @@ class ChatUseCase:
         """
         session_id = valid_session_id(request.session_id) if request.session_id is not None else new_id()
         context = self._context(session_id, request)
-        with _persisting(context):
+        with persisting(context):
             prior = await self._runs.prior_context(session_id, request.owner)
-            earlier = await self._started(context, request)
-        if earlier is not None:
-            result = _repeated(earlier, request)
+            start = await self._started(context, request)
+        record_abandoned(self._journal, start.abandoned)
+        if start.earlier is not None:
+            result = _repeated(start.earlier, request)
         else:
             context.tell(Started(context.deadline - context.started))
             context.on_cancel(lambda: _tell_cancelled(context))
-            ended = await self._run(context, request, observer, prior)
+            ended = await self._execution.run(context, request.connection_id, observer, prior)
             result = await self._finish(context, request, ended)
         if _cancelling():
             raise asyncio.CancelledError
         return result
 
-    async def _started(self, context: RunContext, request: ChatRequest) -> StoredRun | None:
+    async def _started(self, context: RunContext, request: ChatRequest) -> StartResult:
         """A shutdown in this moment waits for the row, so that the row can be ended."""
         start = asyncio.ensure_future(self._runs.start(self._new_run(context, request)))
         try:
@@ -205,121 +164,7 @@ class ChatUseCase:
             deadline_at=now + timedelta(seconds=context.remaining),
         )
 
-    # The run -------------------------------------------------------------------------------------
-
-    async def _run(self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext) -> _Ended:
-        """What the run comes to; never raises for anything that happens in it (LIFE-5)."""
-        work = asyncio.create_task(self._bounded(context, request, observer, prior))
-        context.on_cancel(work.cancel)
-        try:
-            ended = await self._settled(work, context)
-        except asyncio.CancelledError:
-            # Not the run was cancelled but the task that runs it: the process is being shut down.
-            context.cancel(CancelReason.SHUTDOWN)
-            ended = await self._settled(work, context)
-        if not ended:
-            _log.error("run went on after its end", extra={"run_id": context.run_id})
-            work.add_done_callback(_unheard)
-            return self._failed(context, BudgetExhausted("wall_time", self._limits.budget.wall_time))
-        try:
-            return work.result()
-        except asyncio.CancelledError as error:
-            # Without anybody's wish to cancel, a library's own cancellation came through: a defect.
-            return self._failed(context, self._defect(context, error))
-        except SuperBizAgentError as error:
-            return self._failed(context, error)
-        except Exception as error:
-            return self._failed(context, self._defect(context, error))
-
-    async def _settled(self, work: asyncio.Task[_Ended], context: RunContext) -> bool:
-        """Whether the work ended: a call that ignores its cancellation must not keep the run from its end."""
-        grace = self._limits.terminal_reserve / 2
-        cancelled = asyncio.Event()
-        context.on_cancel(cancelled.set)
-        watch = asyncio.create_task(cancelled.wait())
-        try:
-            await asyncio.wait([work, watch], timeout=context.remaining + grace, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([work], timeout=grace / 2)
-        finally:
-            watch.cancel()
-        return work.done()
-
-    def _defect(self, context: RunContext, error: BaseException) -> SuperBizAgentError:
-        if context.state is not Lifecycle.CANCELLED:
-            _log.error("run failed", extra={"run_id": context.run_id, "defect": place_of(error)})
-        return InternalFailure()
-
-    def _failed(self, context: RunContext, error: SuperBizAgentError) -> _Ended:
-        if isinstance(error, RunCancelled) or context.state is Lifecycle.CANCELLED:
-            return _Ended(ReleaseOutcome.CANCELLED)
-        if isinstance(error, BudgetExhausted):
-            context.exhaust()
-        else:
-            context.fail()
-        return _Ended(ReleaseOutcome.FAILED, failure_code=error.code)
-
-    async def _bounded(
-        self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext
-    ) -> _Ended:
-        """Ends what none of the inner bounds ended; later than they, so that they come first."""
-        bound = asyncio.timeout(context.remaining + self._limits.terminal_reserve / 4)
-        try:
-            async with bound:
-                return await self._watched(context, request, observer, prior)
-        except TimeoutError as error:
-            if not bound.expired():
-                raise
-            context.exhaust()
-            raise BudgetExhausted("wall_time", self._limits.budget.wall_time) from error
-
-    async def _watched(
-        self, context: RunContext, request: ChatRequest, observer: Observer, prior: PriorContext
-    ) -> _Ended:
-        progress = Progress(observer, context)
-        await progress.started()
-        async with self._cancel_watch.over(context, request.connection_id):
-            context.check()
-            ended = await self._answered(context, progress, prior)
-        if not (ended.outcome is ReleaseOutcome.FALLBACK and context.state is Lifecycle.BUDGET_EXHAUSTED):
-            context.succeed()
-        if ended.content is not None:
-            context.tell(Released(ended.outcome, ended.content.type, ended.reason))
-        return ended
-
-    async def _answered(self, context: RunContext, progress: Progress, prior: PriorContext) -> _Ended:
-        model = RunModel(self._model, context, self._limits.model_call)
-        await progress.status("ROUTING")
-        intent = await router.route(model, context.query, prior)
-        context.intent = intent
-        context.tell(Routed(intent))
-        with _persisting(context):
-            await self._runs.set_intent(context.run_id, intent)
-        await progress.status("ROUTED", intent=intent.value)
-        collector = EvidenceCollector(context, self._clock, self._redact, self._limits.evidence)
-        match intent:
-            case Intent.SYSTEM_CHAT:
-                chat = await system_chat.answer(context.query, model, progress)
-                return _Ended(ReleaseOutcome.SUCCESS, chat)
-            case Intent.KNOWLEDGE_QUERY:
-                index = self._sources.knowledge
-                answer = await knowledge_query.answer(context.query, index, collector, model, progress)
-                return _Ended(ReleaseOutcome.SUCCESS, answer)
-            case Intent.DIAGNOSIS:
-                released = await diagnosis.diagnose(
-                    context=context,
-                    previous_turn=prior.previous_turn,
-                    sources=self._sources,
-                    collector=collector,
-                    model=model,
-                    progress=progress,
-                    clock=self._clock,
-                    verdict_timeout=self._limits.verdict,
-                )
-                return _Ended(released.outcome, released.content, released.published_result)
-
-    # The end -------------------------------------------------------------------------------------
-
-    async def _finish(self, context: RunContext, request: ChatRequest, ended: _Ended) -> ChatResult:
+    async def _finish(self, context: RunContext, request: ChatRequest, ended: Ended) -> ChatResult:
         """Stores the outcome before anybody hears of it."""
         end = RunEnd(
             outcome=ended.outcome,
@@ -355,7 +200,7 @@ class ChatUseCase:
 
     async def _superseded(self, context: RunContext, request: ChatRequest) -> ChatResult:
         """Another terminal write came first (LIFE-3): its outcome is the run's, and ours is not published."""
-        with _persisting(context):
+        with persisting(context):
             stored = await self._runs.find(context.run_id)
         ended = stored is not None and stored.status in (RunStatus.FAILED, RunStatus.CANCELLED)
         return ChatResult(
@@ -382,11 +227,11 @@ def _repeated(earlier: StoredRun, request: ChatRequest) -> ChatResult:
 
 
 def _tell_cancelled(context: RunContext) -> None:
-    if context.cancel_reason is not None:
-        context.tell(Cancelled(context.cancel_reason))
+    if context.cancel_reason is not None and context.cancelled_after is not None:
+        context.tell(Cancelled(context.cancel_reason, context.elapsed - context.cancelled_after))
 
 
-def _finished(context: RunContext, ended: _Ended, end: RunEnd, *, stored: bool) -> Finished:
+def _finished(context: RunContext, ended: Ended, end: RunEnd, *, stored: bool) -> Finished:
     asked = context.cancelled_after
     return Finished(
         intent=context.intent,
@@ -399,29 +244,6 @@ def _finished(context: RunContext, ended: _Ended, end: RunEnd, *, stored: bool) 
         cancelling=context.elapsed - asked if asked is not None else None,
         stored=stored,
     )
-
-
-@contextlib.contextmanager
-def _persisting(context: RunContext) -> Iterator[None]:
-    """Whatever the store could not do is one public failure, wherever in the run it happens (LIFE-4)."""
-    try:
-        yield
-    except StoreError as error:
-        context.tell(NotStored(error.code))
-        raise RunPersistenceFailed from error
-    except SuperBizAgentError:
-        raise
-    except Exception as error:
-        # No store may raise anything else; if one does, its words stay here (LIFE-5).
-        _log.error("store failed", extra={"defect": place_of(error)})
-        context.tell(NotStored(InternalFailure.code))
-        raise RunPersistenceFailed from error
-
-
-def _unheard(work: asyncio.Task[_Ended]) -> None:
-    """Takes what became of work that nobody waits for: else asyncio logs its traceback, with a vendor's words in it."""
-    if not work.cancelled():
-        work.exception()
 
 
 def _cancelling() -> bool:

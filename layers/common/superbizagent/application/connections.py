@@ -1,9 +1,14 @@
 """Open connections: who they belong to, and what their end means."""
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
 
 from superbizagent.errors import Unauthenticated
-from superbizagent.ports import CancelRequests, Clock, Connections
+
+if TYPE_CHECKING:
+    from superbizagent.ports import CancelRequests, Clock, Connections
 
 _log = logging.getLogger(__name__)
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from superbizagent.application.defects import place_of
 from superbizagent.domain.run import Lifecycle, RunContext
-from superbizagent.domain.steps import PostFailed, Step
+from superbizagent.domain.steps import Abandoned, PostFailed, Step
 from superbizagent.errors import BudgetExhausted, ChannelError, InternalFailure, RunCancelled, SuperBizAgentError
-from superbizagent.ports import Channel, Journal, RunIds
+from superbizagent.ports import AbandonedRun, Channel, Journal, RunIds
 
 _log = logging.getLogger(__name__)
 
@@ -18,6 +19,13 @@ def record(journal: Journal, ids: RunIds, step: Step, elapsed: float | None = No
         journal.record(ids, step, elapsed)
     except Exception as error:
         _log.error("step not recorded", extra={"step": step.name, "defect": place_of(error)})
+
+
+def record_abandoned(journal: Journal, runs: Iterable[AbandonedRun]) -> None:
+    """The last line of each run's story, whoever ended it."""
+    for run in runs:
+        seconds = run.duration_ms / 1000
+        record(journal, run.ids, Abandoned(run.intent, seconds), seconds)
 
 
 def code_of(error: BaseException, context: RunContext) -> str:

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from superbizagent.application.journal import record
-from superbizagent.domain.steps import Abandoned
-from superbizagent.errors import RunAbandoned
-from superbizagent.ports import Clock, Connections, Journal, RunIds, RunStore
+from superbizagent.application.journal import record_abandoned
+from superbizagent.ports import AbandonedRun, Clock, Connections, Journal, RunStore
 
 CONNECTION_LIFE = timedelta(hours=2, minutes=10)
 """API Gateway closes a WebSocket after two hours; a row older than that is left from a lost $disconnect."""
@@ -14,7 +12,7 @@ CONNECTION_LIFE = timedelta(hours=2, minutes=10)
 
 @dataclass(frozen=True)
 class Swept:
-    runs: tuple[str, ...]
+    runs: tuple[AbandonedRun, ...]
     connections: int
 
 
@@ -34,7 +32,6 @@ class SweepUseCase:
         """Safe to run at any time and twice at once: a run is ended once (LIFE-3)."""
         now = self._clock.now()
         runs = await self._runs.abandon_overdue(now - self._grace, now)
-        for run_id in runs:
-            record(self._journal, RunIds(run_id=run_id), Abandoned(RunAbandoned.code))
+        record_abandoned(self._journal, runs)
         connections = await self._connections.remove_older(now - CONNECTION_LIFE)
         return Swept(tuple(runs), connections)

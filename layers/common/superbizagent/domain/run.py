@@ -6,10 +6,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from superbizagent.domain.budget import Budget
 from superbizagent.errors import BudgetExhausted, InvalidSessionId, RunCancelled
 
 if TYPE_CHECKING:
+    from superbizagent.domain.budget import Budget
     from superbizagent.domain.steps import Step
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -80,7 +80,8 @@ class RunContext:
     """One run's identity, budget, deadline, cancellation and first-terminal-wins state.
 
     `deadline` and `monotonic` are seconds of the same monotonic clock. Used from one event loop only.
-    `tell` takes each step of the run and never raises. `cancelled_after` is seconds since the run started.
+    `tell` takes each step of the run and never raises. `cancelled_after` is seconds from the run's start to the wish
+    that it end.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class RunContext:
         session_id: str,
         run_id: str,
         query: str,
-        budget: Budget,
+        budget: "Budget",
         deadline: float,
         monotonic: Callable[[], float],
         tell: "Callable[[Step], object]" = lambda _step: None,
@@ -129,11 +130,17 @@ class RunContext:
         else:
             self._on_cancel.append(callback)
 
-    def cancel(self, reason: CancelReason) -> bool:
-        """Ends the run as CANCELLED; false when another terminal state came first."""
+    def cancel(self, reason: CancelReason, waited: float = 0.0) -> bool:
+        """Ends the run as CANCELLED; false when another terminal state came first.
+
+        `waited`: seconds since somebody asked for it. The clock of whoever asked may differ from ours, and a
+        connection may have gone before its run began: no run has waited for less than nothing, or for longer than
+        it has been there.
+        """
         if not self._end(Lifecycle.CANCELLED):
             return False
-        self.cancel_reason, self.cancelled_after = reason, self.elapsed
+        elapsed = self.elapsed
+        self.cancel_reason, self.cancelled_after = reason, elapsed - min(max(waited, 0.0), elapsed)
         for callback in self._on_cancel:
             callback()
         return True

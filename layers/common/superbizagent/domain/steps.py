@@ -3,14 +3,22 @@
 Times are seconds. Every `code` is that of an error in errors.py, and None where nothing went wrong.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+# Annotations stay text: a step can be told without loading all that another step may speak of.
+from __future__ import annotations
 
-from superbizagent.domain.budget import Usage
-from superbizagent.domain.content import FallbackReason
-from superbizagent.domain.evidence import ObservationStatus
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.errors import RunAbandoned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from superbizagent.domain.budget import Usage
+    from superbizagent.domain.content import FallbackReason
+    from superbizagent.domain.evidence import ObservationStatus
+    from superbizagent.domain.run import CancelReason, Intent
 
 
 @dataclass(frozen=True)
@@ -77,10 +85,11 @@ class Released:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The run has learnt that somebody asked for its end."""
+    """The run has learnt that somebody asked for its end, `waited` seconds ago."""
 
     name: ClassVar[str] = "CANCELLED"
     cause: CancelReason
+    waited: float
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ class NotStored:
 class Finished:
     """The run's end, as its row has it. `stored` is false where another end came first (LIFE-3).
 
-    `cancelling` is the time from the CANCELLED step to this one.
+    `cancelling` is the time from the wish that the run end to this step.
     """
 
     name: ClassVar[str] = "FINISHED"
@@ -112,10 +121,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """The sweep ended a run whose process had died (LIFE-7)."""
+    """A run whose process had died was ended from outside, as its row has it (LIFE-7).
+
+    By the sweep, or by the next question of its session. What it had used is told by its earlier steps alone.
+    """
 
     name: ClassVar[str] = "ABANDONED"
-    code: str
+    intent: Intent | None
+    seconds: float
+    outcome: ReleaseOutcome = ReleaseOutcome.FAILED
+    code: str = RunAbandoned.code
 
 
 @dataclass(frozen=True)

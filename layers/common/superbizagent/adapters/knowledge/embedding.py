@@ -5,7 +5,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -13,7 +13,8 @@ from superbizagent.domain.text import bound_characters
 
 # About what small models read of a text; longer passages don't occur (`PASSAGE_CHARACTERS`).
 _TEXT_CHARACTERS = 2_000
-_LEAD_CHARACTERS = 240
+# On the questions of bench/evidence, anything from 600 to 2,000 does as well.
+_OPENING_CHARACTERS = 1_200
 _QUERY_CHARACTERS = 1_000
 # KubePodCrashLooping says nothing to a model, Kube Pod Crash Looping does.
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -40,14 +41,15 @@ class Embeddings(Protocol):
         """The vector of a question."""
 
 
-def embedded_text(title: str, heading_path: Sequence[str], lead: str, text: str) -> str:
-    """A passage with what it is about: "Check the logs." alone could stand in any document.
-
-    `lead` is the text of the document's first passage.
-    """
+def embedded_text(title: str, heading_path: Sequence[str], text: str) -> str:
+    """A passage with its place: "Check the logs." alone could stand in any document."""
     place = _WORD_START.sub(" ", " > ".join((title, *heading_path)))
-    parts = [place, text] if text == lead else [place, bound_characters(lead, _LEAD_CHARACTERS), text]
-    return bound_characters("\n".join(parts), _TEXT_CHARACTERS)
+    return bound_characters(f"{place}\n{text}", _TEXT_CHARACTERS)
+
+
+def embedded_opening(title: str, texts: Iterable[str]) -> str:
+    """What a document is about, as far as its beginning tells: its title and its first passages."""
+    return bound_characters("\n".join((_WORD_START.sub(" ", title), *texts)), _OPENING_CHARACTERS)
 
 
 def embedding_digest(embedded: str) -> str:

@@ -1,16 +1,19 @@
-"""Fills in the embeddings of indexed passages. Full text works without them, and with some of them missing."""
+"""Fills in the embeddings of passages and of documents' beginnings. Full text works without."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlalchemy import Connection
 
 from superbizagent.adapters.knowledge.embedding import Embeddings, Vector, unit_vector
 from superbizagent.adapters.knowledge.units import UnitsOfWork
-from superbizagent.adapters.knowledge.vectors import Pending, pending, remove_unused, store
+from superbizagent.adapters.knowledge.vectors import Pending, pending_openings, pending_passages, remove_unused, store
 from superbizagent.errors import ModelContextTooLong, ModelError, ModelTimeout, ModelUnavailable
 
 BATCH = 32
-"""Passages in one request: a common limit of servers, and what is lost when one breaks off."""
+"""Texts in one request: a common limit of servers, and what is lost when one breaks off."""
 
 ATTEMPTS = 3
 FIRST_PAUSE = 1.0
@@ -19,10 +22,15 @@ REQUEST_SECONDS = 300.0
 # A text that is refused is halved until it fits; below this, the model is no use for it.
 _SHORTEST = 100
 
+Listing: TypeAlias = Callable[[Connection, str, int, int], Sequence[Pending]]
+
 
 @dataclass(frozen=True)
 class Embedded:
-    """`refused` passages are too long for the model in any part. `error` is why the rest was left for later."""
+    """`refused` texts are too long for the model in any part. `error` is why the rest was left for later.
+
+    A text is a passage, or a document's beginning; the same text counts once.
+    """
 
     stored: int
     refused: int = 0
@@ -39,23 +47,36 @@ class EmbeddingIngest:
 
     async def run(self) -> Embedded:
         """Raises StoreError. What the model refuses is told, not raised."""
-        stored = refused = after = 0
-        while batch := self._pending(after):
-            after = batch[-1].after
-            texts = {passage.digest: passage.text for passage in batch}
-            try:
+        stored = refused = 0
+        try:
+            for texts in self._batches():
                 vectors = await self._vectors(texts)
-            except ModelError as error:
-                return Embedded(stored, refused, error)
-            self._store(vectors)
-            stored += len(vectors)
-            refused += len(texts) - len(vectors)
+                self._store(vectors)
+                stored += len(vectors)
+                refused += len(texts) - len(vectors)
+        except ModelError as error:
+            return Embedded(stored, refused, error)
         self._database.run(remove_unused, writes=True)
         return Embedded(stored, refused)
 
-    def _pending(self, after: int) -> Sequence[Pending]:
+    def _batches(self) -> Iterator[Mapping[str, str]]:
+        """What has no embedding yet, by digest. Each is listed when the one before it is stored.
+
+        A text that was refused is listed again where it stands in another place, and not tried again.
+        """
+        tried = set[str]()
+        for listing in (pending_passages, pending_openings):
+            after = 0
+            while batch := self._pending(listing, after):
+                after = batch[-1].after
+                texts = {pending.digest: pending.text for pending in batch if pending.digest not in tried}
+                tried |= texts.keys()
+                if texts:
+                    yield texts
+
+    def _pending(self, listing: Listing, after: int) -> Sequence[Pending]:
         model = self._embeddings.model
-        return self._database.run(lambda connection: pending(connection, model, after, BATCH), writes=False)
+        return self._database.run(lambda connection: listing(connection, model, after, BATCH), writes=False)
 
     def _store(self, vectors: Mapping[str, Vector]) -> None:
         model = self._embeddings.model

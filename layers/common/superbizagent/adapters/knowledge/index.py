@@ -49,7 +49,7 @@ class Matches:
 
 def matches(connection: Connection, query: str) -> Matches:
     wanted = Query.of(query)
-    corpus = _corpus(connection, [*wanted.words, *wanted.compounds])
+    corpus = _corpus(connection, [*wanted.words, *wanted.guesses])
     return Matches(wanted.terms(corpus.frequencies), _candidates(connection, corpus), corpus)
 
 
@@ -90,6 +90,7 @@ def _loaded(connection: Connection, which: ColumnElement[bool]) -> Sequence[Cand
             chunk.c.embedding_digest,
             document.c.title,
             document.c.source,
+            document.c.embedding_digest.label("opening_digest"),
         )
         .join(document, chunk.c.document_id == document.c.id)
         .where(which)
@@ -108,4 +109,5 @@ def _candidate(row: Row[*tuple[Any, ...]]) -> Candidate:
         position=row.position,
         terms=PassageTerms(*fields),
         embedding_digest=row.embedding_digest,
+        opening_digest=row.opening_digest,
     )

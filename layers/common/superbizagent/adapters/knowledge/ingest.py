@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
-from superbizagent.adapters.knowledge.embedding import embedded_text, embedding_digest
+from superbizagent.adapters.knowledge.embedding import embedded_opening, embedded_text, embedding_digest
 from superbizagent.adapters.knowledge.folder import SourceFile, check_folder, markdown_files, read_text
 from superbizagent.adapters.knowledge.markdown import parse_markdown
 from superbizagent.adapters.knowledge.passages import Document
@@ -43,6 +43,8 @@ class Change:
 @dataclass(frozen=True)
 class _Loaded:
     document: Document
+    opening: str
+    """The digest of the document's beginning, as it is embedded."""
     chunks: Sequence[Mapping[str, object]]
     digest: str
     """Of all that is stored: a file is indexed anew when its text changes, and when its terms are made otherwise."""
@@ -109,9 +111,10 @@ def _load(file: SourceFile, collection: str, redact: Callable[[str], str]) -> _L
     document = _redacted(parse_markdown(redact(text), file.source, collection), redact)
     if not document.passages and not notices:
         notices = ("is empty; there is nothing to find in it",)
+    opening = embedding_digest(embedded_opening(document.title, (passage.text for passage in document.passages)))
     chunks = _chunk_rows(document)
-    stored = json.dumps([document.title, chunks])
-    return _Loaded(document, chunks, hashlib.sha256(stored.encode()).hexdigest(), notices)
+    stored = json.dumps([document.title, opening, chunks])
+    return _Loaded(document, opening, chunks, hashlib.sha256(stored.encode()).hexdigest(), notices)
 
 
 def _redacted(document: Document, redact: Callable[[str], str]) -> Document:
@@ -136,6 +139,7 @@ def _replace(connection: Connection, source: str, collection: str, loaded: _Load
         "source": source,
         "title": loaded.document.title,
         "digest": loaded.digest,
+        "embedding_digest": loaded.opening,
     }
     [document_id] = connection.execute(insert(knowledge_document).values(values)).inserted_primary_key or [0]
     if loaded.chunks:
@@ -156,9 +160,7 @@ def _chunk_rows(document: Document) -> Sequence[Mapping[str, object]]:
                 "text": passage.text,
                 "terms": "\n".join(" ".join(field.elements()) for field in fields),
                 "length": terms.length,
-                "embedding_digest": embedding_digest(
-                    embedded_text(document.title, passage.heading_path, document.passages[0].text, passage.text)
-                ),
+                "embedding_digest": embedding_digest(embedded_text(document.title, passage.heading_path, passage.text)),
             }
         )
     return rows

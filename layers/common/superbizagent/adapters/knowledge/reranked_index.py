@@ -14,13 +14,13 @@ from superbizagent.adapters.knowledge.reranking import RERANKED, nearest, rerank
 from superbizagent.adapters.knowledge.search import Hit, ranked, rated
 from superbizagent.adapters.knowledge.tokens import has_unspaced
 from superbizagent.adapters.knowledge.units import UnitsOfWork
-from superbizagent.adapters.knowledge.vectors import any_stored, lead_vectors, vectors_of
+from superbizagent.adapters.knowledge.vectors import any_stored, opening_vectors, vectors_of
 from superbizagent.domain.evidence import Evidence, LookupKnowledge
 from superbizagent.errors import EvidenceUnavailable, ModelError, StoreError
 
 QUERY_SECONDS = 5.0
 
-LEADS = 2_000
+OPENINGS = 2_000
 """How many documents are compared with a question: about 25 microseconds each, and the reading of 1.5 kB."""
 
 _NOT_ANSWERED = "Ranked by words only: the embeddings server gave nothing usable in time."
@@ -43,7 +43,7 @@ class _Pool:
 class RerankedKnowledgeIndex:
     """Port KnowledgeIndex: full text finds passages, embeddings find more and have a say in their order.
 
-    Full text's best RERANKED passages and all those of the NEAREST documents by meaning (of the first LEADS)
+    Full text's best RERANKED passages and all those of the NEAREST documents by meaning (of the first OPENINGS)
     are ranked by both. A question in no word of any document finds nothing, as in full text; one in Chinese,
     Japanese or the like may be about documents in another language, and is looked up by meaning alone.
 
@@ -99,7 +99,7 @@ def _by_words(found: Matches) -> Sequence[Hit]:
 
 
 def _pool(connection: Connection, found: Matches, wanted: Vector, model: str) -> _Pool:
-    near = set(nearest(wanted, _comparable(lead_vectors(connection, model, LEADS), wanted)))
+    near = set(nearest(wanted, _comparable(opening_vectors(connection, model, OPENINGS), wanted)))
     candidates = {candidate.passage.passage_id: candidate for candidate in passages_of(connection, near)}
     candidates |= {candidate.passage.passage_id: candidate for candidate in found.candidates}
     # Also those with little in common with the query: meaning may speak for them.
@@ -107,8 +107,9 @@ def _pool(connection: Connection, found: Matches, wanted: Vector, model: str) ->
     best, others = hits[:RERANKED], hits[RERANKED:]
     pool = [*best, *(hit for hit in others if hit.candidate.document in near)]
     rest = [hit for hit in others if hit.candidate.document not in near]
-    digests = {hit.candidate.embedding_digest for hit in pool if hit.candidate.embedding_digest}
-    return _Pool(pool, rest, _comparable(vectors_of(connection, model, digests), wanted) if digests else {})
+    both = ((hit.candidate.embedding_digest, hit.candidate.opening_digest) for hit in pool)
+    digests = {digest for pair in both for digest in pair if digest}
+    return _Pool(pool, rest, _comparable(vectors_of(connection, model, digests), wanted))
 
 
 def _comparable(vectors: Mapping[K, Vector], wanted: Vector) -> Mapping[K, Vector]:

@@ -19,9 +19,9 @@ NEAREST = 20
 _MEANING_SHARE = 0.55
 
 
-def nearest(query: Vector, leads: Mapping[int, Vector]) -> Sequence[int]:
-    """The NEAREST documents, by the vectors of their first passages."""
-    return heapq.nlargest(NEAREST, leads, key=lambda document: (cosine(query, leads[document]), -document))
+def nearest(query: Vector, openings: Mapping[int, Vector]) -> Sequence[int]:
+    """The NEAREST documents, by the vectors of their beginnings."""
+    return heapq.nlargest(NEAREST, openings, key=lambda document: (cosine(query, openings[document]), -document))
 
 
 def reranked(hits: Sequence[Hit], query: Vector, vectors: Mapping[str, Vector]) -> Sequence[Hit]:
@@ -56,11 +56,19 @@ def _meaning(hits: Sequence[Hit], query: Vector, vectors: Mapping[str, Vector]) 
     Cosines of one model lie close together, of another far apart, so that only their distances among these
     passages mean something.
     """
-    found = [vectors.get(hit.candidate.embedding_digest or "") for hit in hits]
-    cosines = [None if vector is None else cosine(query, vector) for vector in found]
-    known = [near for near in cosines if near is not None]
+    found = [_nearness(hit, query, vectors) for hit in hits]
+    known = [near for near in found if near is not None]
     average = sum(known) / len(known) if known else 0.0
-    return _shares([average if near is None else max(near, average) for near in cosines], lowest=average)
+    return _shares([average if near is None else max(near, average) for near in found], lowest=average)
+
+
+def _nearness(hit: Hit, query: Vector, vectors: Mapping[str, Vector]) -> float | None:
+    """Of a passage and of its document: one tells of the detail that was asked for, the other of the subject."""
+    passage = vectors.get(hit.candidate.embedding_digest or "")
+    if passage is None:
+        return None
+    opening = vectors.get(hit.candidate.opening_digest or "", passage)
+    return cosine(query, passage) + cosine(query, opening)
 
 
 def _shares(points: Sequence[float], lowest: float) -> Sequence[float]:

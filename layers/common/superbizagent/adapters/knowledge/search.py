@@ -7,7 +7,7 @@ from typing import Self
 
 from superbizagent.adapters.knowledge.passages import Document, Passage
 from superbizagent.adapters.knowledge.ranking import LEAST_SHARE, Corpus, PassageTerms, scores
-from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms
+from superbizagent.adapters.knowledge.tokens import compound_terms, document_terms, query_terms, translated_terms
 
 MAX_CANDIDATES = 400
 """How many passages are ranked for one query; those with its rarest terms."""
@@ -27,6 +27,8 @@ class Candidate:
     position: int
     terms: PassageTerms = field(repr=False)
     embedding_digest: str | None = None
+    opening_digest: str | None = None
+    """Of the document's beginning, as it is embedded."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,19 @@ class Hit:
 
 @dataclass(frozen=True)
 class Query:
-    """The terms to look for. `compounds` are guesses, which count only where they occur."""
+    """The terms to look for. `guesses`, as compounds and translations, count only where they occur."""
 
     words: Sequence[str]
-    compounds: Sequence[str]
+    guesses: Sequence[str]
 
     @classmethod
     def of(cls, text: str) -> Self:
         words = _ends(query_terms(text))
-        return cls(words, [term for term in _ends(compound_terms(text)) if term not in words] if words else [])
+        guesses = dict.fromkeys(_ends([*compound_terms(text), *translated_terms(text)])) if words else {}
+        return cls(words, [term for term in guesses if term not in words])
 
     def terms(self, frequencies: Mapping[str, int]) -> Sequence[str]:
-        return [*self.words, *(term for term in self.compounds if frequencies[term])]
+        return [*self.words, *(term for term in self.guesses if frequencies[term])]
 
 
 def _ends(terms: Sequence[str]) -> Sequence[str]:

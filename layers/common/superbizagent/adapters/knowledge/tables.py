@@ -1,4 +1,4 @@
-"""The tables of the index, as migrations V014 and V015 make them."""
+"""The tables of the index, as migrations V014 to V016 make them."""
 
 from sqlalchemy import (
     JSON,
@@ -32,6 +32,8 @@ knowledge_document = Table(
     Column("source", String(SOURCE_CHARACTERS), nullable=False),
     Column("title", String(200), nullable=False),
     Column("digest", String(64), nullable=False),
+    # What `knowledge_embedding` has this document's beginning under; null until it is indexed anew after V016.
+    Column("embedding_digest", String(64)),
     Index("ux_knowledge_document_source", "collection", "source", unique=True),
 )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from superbizagent.adapters.knowledge.glossary import in_english
 from superbizagent.adapters.knowledge.stemming import SAME_WORD, SPELLED_OUT, stem
 
 # MySQL ignores words over 84 characters; FTS5 has no such limit.
@@ -90,6 +91,11 @@ def compound_terms(text: str) -> list[str]:
         and not (_is_stop_word(first) and _is_stop_word(second))
     }
     return list(found)
+
+
+def translated_terms(text: str) -> list[str]:
+    """Terms of the English for what `text` says in Chinese."""
+    return query_terms(", ".join(in_english(unicodedata.normalize("NFKC", text))))
 
 
 def has_unspaced(text: str) -> bool:

@@ -9,6 +9,7 @@ from superbizagent.adapters.store.database import Database
 from superbizagent.adapters.store.tables import chat_session, diagnosis_run, run_cancel
 from superbizagent.domain.run import CancelReason, RunStatus
 from superbizagent.errors import RunNotFound
+from superbizagent.ports import CancelRequest
 
 _cancel = run_cancel.c
 
@@ -43,16 +44,16 @@ class SqlCancelRequests:
 
         await self._database.write(unit)
 
-    async def pending(self, run_id: str, connection_id: str) -> CancelReason | None:
+    async def pending(self, run_id: str, connection_id: str) -> CancelRequest | None:
         # A unit of its own each time: a transaction kept open would see its own past for ever.
-        def unit(connection: Connection) -> CancelReason | None:
-            reason = connection.scalar(
-                select(_cancel.reason)
+        def unit(connection: Connection) -> CancelRequest | None:
+            row = connection.execute(
+                select(_cancel.reason, _cancel.requested_at)
                 .where(or_(_cancel.run_id == run_id, _cancel.connection_id == connection_id))
                 .order_by(_cancel.id)
                 .limit(1)
-            )
-            return None if reason is None else CancelReason(reason)
+            ).first()
+            return None if row is None else CancelRequest(CancelReason(row.reason), row.requested_at)
 
         return await self._database.read(unit)
 

@@ -10,7 +10,7 @@ from superbizagent.adapters.store.tables import diagnosis_run
 from superbizagent.domain.content import PublicContent, public_content
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
 from superbizagent.errors import StoreError
-from superbizagent.ports import StoredRun
+from superbizagent.ports import AbandonedRun, RunIds, StoredRun
 
 E = TypeVar("E", bound=StrEnum)
 AnyRow = Row[*tuple[Any, ...]]
@@ -55,6 +55,15 @@ def stored_run(row: AnyRow) -> StoredRun:
         content=_content(row.content),
         created_at=row.created_at,
         finished_at=row.finished_at,
+    )
+
+
+def abandoned_run(row: AnyRow, duration_ms: int) -> AbandonedRun:
+    """One from before V013 has neither request nor connection."""
+    return AbandonedRun(
+        ids=RunIds(row.run_id, row.session_id, row.request_id, row.connection_id),
+        intent=_member(Intent, row.intent),
+        duration_ms=duration_ms,
     )
 
 

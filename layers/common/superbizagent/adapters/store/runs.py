@@ -3,7 +3,7 @@
 Locks are taken in one order, session before run, so that starting and finishing can't deadlock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,12 +20,12 @@ from sqlalchemy import (
 )
 
 from superbizagent.adapters.store.database import Database
-from superbizagent.adapters.store.rows import AnyRow, select_runs, stored_run
+from superbizagent.adapters.store.rows import AnyRow, abandoned_run, select_runs, stored_run
 from superbizagent.adapters.store.tables import chat_session, diagnosis_run
 from superbizagent.domain.previous_turn import PreviousTurn, previous_turn
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
 from superbizagent.errors import RequestConflict, RunAbandoned, SessionBusy, SessionNotFound
-from superbizagent.ports import NewRun, PriorContext, RunEnd, StoredRun
+from superbizagent.ports import AbandonedRun, NewRun, PriorContext, RunEnd, StartResult, StoredRun
 
 LONGEST_RUN_WITHOUT_DEADLINE = timedelta(minutes=15)
 """How long a function can run at all: the deadline of a run stored before there were deadlines."""
@@ -34,6 +34,7 @@ _PUBLISHED = (ReleaseOutcome.SUCCESS, ReleaseOutcome.FALLBACK)
 _run = diagnosis_run.c
 _session = chat_session.c
 _latest_first = (_run.created_at.desc(), _run.id.desc())
+_to_abandon = (_run.run_id, _run.session_id, _run.request_id, _run.connection_id, _run.intent, _run.created_at)
 
 
 class SqlRunStore:
@@ -46,7 +47,7 @@ class SqlRunStore:
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
         return await self._database.read(lambda connection: _prior_context(connection, session_id, owner))
 
-    async def start(self, run: NewRun) -> StoredRun | None:
+    async def start(self, run: NewRun) -> StartResult:
         return await self._database.write(_Start(run, self._grace))
 
     async def set_intent(self, run_id: str, intent: Intent) -> None:
@@ -68,7 +69,7 @@ class SqlRunStore:
 
         return await self._database.read(unit)
 
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[str]:
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
         return await self._database.write(_Sweep(overdue_since, now))
 
 
@@ -78,32 +79,32 @@ class _Sweep:
     def __init__(self, overdue_since: datetime, now: datetime) -> None:
         self._overdue_since = overdue_since
         self._now = now
-        self._tried: tuple[str, ...] = ()
+        self._tried: tuple[AbandonedRun, ...] = ()
 
-    def __call__(self, connection: Connection) -> Sequence[str]:
+    def __call__(self, connection: Connection) -> Sequence[AbandonedRun]:
         before = self._ended_before(connection)
         # A run that another transaction holds is being ended right now, so it needs no sweeping. Its
         # lock is not waited for: sessions are left alone here, and so no lock order is broken.
         overdue = connection.execute(
-            select(_run.run_id, _run.created_at)
+            select(*_to_abandon)
             .where(_overdue(self._overdue_since))
             .order_by(_run.id)
             .with_for_update(skip_locked=True)
         ).all()
-        ended = [row.run_id for row in overdue if _abandon(connection, row, self._now)]
-        self._tried = (*before, *ended)
+        self._tried = (*before, *_abandon(connection, overdue, self._now))
         return self._tried
 
-    def _ended_before(self, connection: Connection) -> Sequence[str]:
+    def _ended_before(self, connection: Connection) -> Sequence[AbandonedRun]:
         """What the try before ended: it was committed, but its acknowledgement was lost."""
         if not self._tried:
             return ()
-        ended = (
-            _run.run_id.in_(self._tried),
+        ours = (
+            _run.run_id.in_([run.ids.run_id for run in self._tried]),
             _run.failure_code == RunAbandoned.code,
             _run.finished_at == self._now,
         )
-        return connection.scalars(select(_run.run_id).where(*ended).order_by(_run.id)).all()
+        ended = set(connection.scalars(select(_run.run_id).where(*ours)))
+        return [run for run in self._tried if run.ids.run_id in ended]
 
 
 class _Start:
@@ -113,8 +114,9 @@ class _Start:
         self._run = run
         self._grace = grace
         self._tries = 0
+        self._abandoned: tuple[AbandonedRun, ...] = ()
 
-    def __call__(self, connection: Connection) -> StoredRun | None:
+    def __call__(self, connection: Connection) -> StartResult:
         self._tries += 1
         run = self._run
         session = _lock_session(connection, run.session_id)
@@ -137,7 +139,7 @@ class _Start:
                 deadline_at=run.deadline_at,
             )
         )
-        return None
+        return StartResult(abandoned=self._abandoned)
 
     def _earlier(self, connection: Connection) -> StoredRun | None:
         row = connection.execute(
@@ -146,13 +148,13 @@ class _Start:
         # MySQL compares without trailing spaces; whose a run is must not depend on them.
         return stored_run(row) if row is not None and row.owner == self._run.owner else None
 
-    def _answer(self, earlier: StoredRun) -> StoredRun | None:
+    def _answer(self, earlier: StoredRun) -> StartResult:
         if self._tries > 1 and earlier.run_id == self._run.run_id:
-            # Our own row: the try before was committed, but its acknowledgement was lost.
-            return None
+            # Our own row: the try before was committed with all it did, but its acknowledgement was lost.
+            return StartResult(abandoned=self._abandoned)
         if earlier.query != self._run.query:
             raise RequestConflict
-        return earlier
+        return StartResult(earlier)
 
     def _open(self, connection: Connection, session: AnyRow | None) -> None:
         run = self._run
@@ -173,14 +175,13 @@ class _Start:
 
     def _end_overdue(self, connection: Connection) -> None:
         running = connection.execute(
-            select(_run.run_id, _run.created_at, _overdue(self._run.created_at - self._grace).label("overdue")).where(
+            select(*_to_abandon, _overdue(self._run.created_at - self._grace).label("overdue")).where(
                 _run.session_id == self._run.session_id, _run.status == RunStatus.RUNNING
             )
         ).all()
-        for row in running:
-            if not row.overdue:
-                raise SessionBusy
-            _abandon(connection, row, self._run.created_at)
+        if not all(row.overdue for row in running):
+            raise SessionBusy
+        self._abandoned = tuple(_abandon(connection, running, self._run.created_at))
 
 
 class _Finish:
@@ -274,18 +275,19 @@ def _overdue(since: datetime) -> ColumnElement[bool]:
     )
 
 
-def _abandon(connection: Connection, run: AnyRow, now: datetime) -> bool:
-    return _end_running(
-        connection,
-        run.run_id,
-        {
+def _abandon(connection: Connection, runs: Sequence[AnyRow], now: datetime) -> Iterator[AbandonedRun]:
+    """Ends those of the runs that nobody else has ended meanwhile."""
+    for run in runs:
+        duration_ms = max(int((now - run.created_at) / timedelta(milliseconds=1)), 0)
+        columns = {
             "status": RunStatus.FAILED.value,
             "release_outcome": ReleaseOutcome.FAILED.value,
             "failure_code": RunAbandoned.code,
-            "duration_ms": max(int((now - run.created_at) / timedelta(milliseconds=1)), 0),
+            "duration_ms": duration_ms,
             "finished_at": now,
-        },
-    )
+        }
+        if _end_running(connection, run.run_id, columns):
+            yield abandoned_run(run, duration_ms)
 
 
 def _end_running(connection: Connection, run_id: str, columns: dict[str, Any]) -> bool:
