@@ -8,7 +8,7 @@ import pytest
 from superbizagent.application.defects import place_of
 from superbizagent.application.journal import JournalledChannel, code_of, record
 from superbizagent.domain.run import CancelReason
-from superbizagent.domain.steps import Abandoned, PostFailed
+from superbizagent.domain.steps import PostFailed
 from superbizagent.errors import ClientGone
 from superbizagent.ports import RunIds
 from tests.fakes.journal import FakeJournal
@@ -49,7 +49,7 @@ async def test_a_frame_that_did_not_arrive_is_told_and_still_an_error(journal: F
 def test_a_step_is_told_with_its_time() -> None:
     journal = FakeJournal()
 
-    record(journal, RunIds(run_id="r"), Abandoned("RUN_ABANDONED"), 1.5)
+    record(journal, RunIds(run_id="r"), PostFailed("CLIENT_GONE"), 1.5)
 
     assert journal.elapsed == [1.5]
 
