@@ -214,6 +214,7 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     new = stage.row.new
     ids = RunIds(new.run_id, new.session_id, new.request_id, new.connection_id)
     assert journal.steps == [(ids, Abandoned(Intent.SYSTEM_CHAT, 180 + 30 + 1))]
+    assert journal.elapsed == [180 + 30 + 1]
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
