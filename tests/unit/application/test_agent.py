@@ -172,6 +172,16 @@ async def test_bad_output_is_answered_and_never_ends_the_run(bad: ModelReply) ->
         assert bad.content not in turns(run)[1].model_dump_json(), "prose may hold results that nobody fetched"
 
 
+@pytest.mark.spec("DIAG-6")
+@pytest.mark.parametrize(("bad", "called"), [("unknown tool", "restart_service"), ("unnamed tool", "(unnamed)")])
+async def test_the_model_is_told_which_call_no_tool_takes(bad: str, called: str) -> None:
+    run = stage(BAD_REPLIES[bad], draft(conclusion=None), default=draft(conclusion=None))
+
+    await run.run()
+
+    assert f"called: {called}\n" in turns(run)[1].messages[-1].content
+
+
 @pytest.mark.spec("DIAG-6", "BUDGET-1")
 async def test_bad_calls_are_errors_that_count() -> None:
     run = stage(calls(call("nope", {}, "a"), call("query_logs", "{", "b")), draft(conclusion=None))
@@ -633,6 +643,26 @@ async def test_no_database_is_said_as_such() -> None:
 
     assert "\nnone configured\n" in turns(run)[0].messages[0].content
     assert "error: EVIDENCE_UNAVAILABLE" in results(turns(run)[1])[0]
+    assert "No business database is configured." in results(turns(run)[1])[0]
+
+
+@pytest.mark.spec("DIAG-1")
+async def test_each_source_is_asked_what_the_model_asked() -> None:
+    asked = {name: FakeSource(row_evidence("{}")) for name in ("logs", "database", "knowledge")}
+    run = stage(
+        calls(
+            call("query_logs", {"source": "payment"}),
+            call("query_mysql", {"statement": "SELECT 1"}),
+            call("lookup_knowledge", {"query": "pool"}),
+        ),
+        draft(conclusion=None),
+        sources=sources(**asked),
+    )
+
+    await run.run()
+
+    (of_logs,), (of_database,), (of_knowledge,) = (source.asked for source in asked.values())
+    assert (of_logs.source, of_database.statement, of_knowledge.query) == ("payment", "SELECT 1", "pool")
 
 
 @pytest.mark.parametrize("failure", [EvidenceUnavailable(), RuntimeError("host db-1"), TimeoutError()])

@@ -123,6 +123,7 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
 
     await connections.connect("c1", "ada")
     assert await connections.principal("c1") == "ada"
+    assert database.connections["c1"] == ("ada", clock.now()), "the sweep goes by its age"
     for _ in range(2):
         await connections.disconnect("c1")
     await connections.disconnect("never seen")
@@ -134,7 +135,8 @@ async def test_a_connection_belongs_to_a_principal_until_it_ends() -> None:
     )
 
 
-@pytest.mark.parametrize("principal", [None, ""])
+@pytest.mark.spec("ISO-2")
+@pytest.mark.parametrize("principal", [None, "", " ada", "ada ", "ada\n"])
 async def test_nobody_connects_without_a_principal(principal: str | None) -> None:
     database = FakeDatabase()
     connections = ConnectionUseCase(FakeConnections(database), FakeCancelRequests(database), FakeClock())
@@ -212,6 +214,7 @@ async def test_a_dead_run_is_ended_once_after_its_deadline() -> None:
     new = stage.row.new
     ids = RunIds(new.run_id, new.session_id, new.request_id, new.connection_id)
     assert journal.steps == [(ids, Abandoned(Intent.SYSTEM_CHAT, 180 + 30 + 1))]
+    assert journal.elapsed == [180 + 30 + 1]
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

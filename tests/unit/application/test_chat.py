@@ -185,6 +185,7 @@ async def test_system_chat_is_one_call_without_tools_or_history() -> None:
 
     _, chat = stage.model.requests
     assert [message.role for message in chat.messages] == ["system", "user"]
+    assert chat.messages[0].content.startswith("You are SuperBizAgent")
     assert chat.messages[1].content == "thanks"
     assert not chat.tools
     assert chat.output is None

@@ -192,6 +192,15 @@ def test_that_there_is_no_other_needs_a_complete_observation(text: str) -> None:
 
 
 @pytest.mark.spec("GUARD-2")
+def test_that_there_is_no_other_is_about_the_source_that_was_searched() -> None:
+    error = "2026-11-30T14:05:00Z ERROR gateway failed"
+    other = logs(number=2).model_copy(update={"arguments": '{"source": "inventory"}', "title": "inventory"})
+
+    assert rules("Payment: only one error.", logs(error), other, cites=["E1"]) == set()
+    assert rules("Inventory: only one error.", logs(error), other, cites=["E1"]) == {Rule.ABSENCE_NOT_COVERED}
+
+
+@pytest.mark.spec("GUARD-2")
 @pytest.mark.parametrize(
     "text",
     [
@@ -213,6 +222,14 @@ def test_that_all_went_well_needs_a_complete_observation_without_errors(text: st
 
 
 @pytest.mark.spec("GUARD-2")
+def test_a_fatal_line_is_an_error_and_no_warning() -> None:
+    fatal = logs(INFO, "2026-11-30T14:11:00Z FATAL gateway failed")
+
+    assert rules("There were no warnings.", fatal) == set()
+    assert Rule.ABSENCE_NOT_COVERED in rules("There were no errors.", fatal)
+
+
+@pytest.mark.spec("GUARD-2")
 @pytest.mark.parametrize("text", ["The service has not recovered.", "服务尚未恢复。"])
 def test_that_it_lasts_needs_a_search_that_would_have_found_the_end(text: str) -> None:
     error = "2026-11-30T14:05:00Z ERROR gateway failed"
@@ -228,6 +245,7 @@ def test_that_it_lasts_needs_a_search_that_would_have_found_the_end(text: str) -
         ("The gateway was healthy at 14:10:00.", "2026-11-30T14:10:00Z INFO check gateway=healthy"),
         ("14:10:00 网关正常。", "2026-11-30T14:10:00Z INFO 网关检查：正常"),
         ("14:10:00 服务尚未恢复。", "2026-11-30T14:10:00Z WARN 服务尚未恢复"),
+        ("It was the only error at 14:10:00.", "2026-11-30T14:10:00Z INFO this was the only error"),
     ],
 )
 def test_a_state_that_the_evidence_names_is_a_report(text: str, line: str) -> None:
@@ -259,6 +277,7 @@ def test_a_report_beside_a_claim_of_absence_excuses_only_itself() -> None:
     evidence = [text_of("no leader elected; 无异常")]
 
     assert says_absent("There was no leader elected and no errors were logged.", evidence)
+    assert says_absent("The gateway was not restarted.", [text_of("the pool was not full")])
     assert says_absent("无异常。", evidence), "so short a phrase may stand anywhere"
 
 
@@ -388,6 +407,16 @@ def test_the_conclusion_may_not_claim_an_absence_that_nothing_covers() -> None:
     findings = check(draft, (sample(truncated=True),), "why?")
 
     assert [(finding.part, finding.rule) for finding in findings] == [("conclusion", Rule.ABSENCE_NOT_COVERED)]
+
+
+@pytest.mark.spec("GUARD-2")
+@pytest.mark.parametrize(("source", "covered"), [("payment", True), ("inventory", False)])
+def test_a_conclusion_of_absence_is_about_the_source_that_was_searched(source: str, covered: bool) -> None:
+    other = logs(number=2).model_copy(update={"arguments": '{"source": "inventory"}', "title": "inventory"})
+    claim = {"text": "No errors were logged by payment.", "evidence_ids": ["E1"]}
+    draft = Draft.model_validate({"conclusion": f"No errors were logged by {source}.", "claims": [claim]})
+
+    assert (check(draft, (logs(), other), "why?") == ()) is covered
 
 
 @pytest.mark.spec("GUARD-2")

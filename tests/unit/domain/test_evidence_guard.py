@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
-from superbizagent.domain.evidence_guard import Rule, check, supported_steps, supporting_lines
+from superbizagent.domain.evidence_guard import Finding, Rule, check, supported_steps, supporting_lines
+from superbizagent.domain.evidence_text import asked_text
 from tests.fakes.sources import LINES
 from tests.unit.domain.observations import failed, logs, passages, rows, sample
 
@@ -43,12 +44,14 @@ SUPPORTED = [
     "The log says `Payment gateway   timed out`.",
     "支付网关在14:02:11超时，耗时30000毫秒。",
     "支付网关在14点02分11秒超时。",
+    "支付网关在十四点零二分超时。",
     "11月30日14:02起，订单ORD-2026-0042失败。",
     "自2026年11月30日14时02分起超时。",
     "日志显示「Payment gateway timed out after 30000 ms」。",
     "４２１０行日志被扫描。",
     "Two of the lines are errors: ERROR 2.",
     "An unbroken series of failures.",
+    "Seen:\n1) time-outs\n2) retries\n3) an end",
 ]
 
 UNSUPPORTED = [
@@ -82,10 +85,12 @@ UNSUPPORTED = [
     "The log says “Payment gateway timed out retrying”.",
     "支付网关在14:03超时。",
     "支付网关在14点03分超时。",
+    "支付网关在十四点零三分超时。",
     "错误共214次。",
     "11月29日开始失败。",
     "错误率达到95%。",
     "订单ORD-2026-0043失败。",
+    "Failed:\n7) times.",
     "日志显示「支付网关超时」。",
 ]
 
@@ -109,9 +114,9 @@ def test_values_are_checked_in_every_published_text(part: str, value: str) -> No
     fields: dict[str, Any] = {"conclusion": "It failed.", "claims": [{"text": "It failed.", "evidence_ids": ["E1"]}]}
     fields[part] = [f"It says {value}."] if part == "limitations" else f"It says {value}."
 
-    (finding,) = check(Draft.model_validate(fields), (sample(),), QUERY)
+    findings = check(Draft.model_validate(fields), (sample(),), QUERY)
 
-    assert finding.part == part
+    assert findings == (Finding(part, Rule.QUOTE_NOT_FOUND if "“" in value else Rule.VALUE_NOT_FOUND),)
 
 
 @pytest.mark.spec("GUARD-1")
@@ -135,7 +140,7 @@ def test_citations() -> None:
     assert rules(text, logs()) == {Rule.EVIDENCE_NOT_READY}
     assert rules(text, sample(), logs(number=2)) == set()
     no_claims = Draft.model_validate({"conclusion": "It failed."})
-    assert [finding.rule for finding in check(no_claims, (sample(),), QUERY)] == [Rule.NO_CLAIMS]
+    assert check(no_claims, (sample(),), QUERY) == (Finding("claims", Rule.NO_CLAIMS),)
 
 
 @pytest.mark.spec("GUARD-1")
@@ -185,6 +190,16 @@ def test_a_quotation_may_run_over_the_wrapped_lines_of_a_document() -> None:
     wrapped = passages("Restart the pool", "of the gateway.")
 
     assert rules("Restart it.", wrapped, quotes=["Restart the pool of the gateway."]) == set()
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize("digits", [14, 15, 16, 17, 29, 41, 60])
+def test_long_numbers_are_compared_to_the_last_digit(digits: int) -> None:
+    batch = "1234567890" * 6
+    evidence = logs(f"batch={batch[:digits]} failed")
+
+    assert rules(f"Batch {batch[:digits]} failed.", evidence) == set()
+    assert rules(f"Batch {batch[: digits - 1]}2 failed.", evidence) == {Rule.VALUE_NOT_FOUND}
 
 
 def test_odd_offsets_and_days_in_evidence_raise_nothing() -> None:
@@ -283,7 +298,24 @@ def test_counts_of_what_is_listed_and_shares_of_what_is_shown_follow(text: str, 
     assert (rules(text, sample()) == set()) is shown
 
 
-WINDOW_DAY = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2 pools, pool-a7 and pool-b8, failed.", True),
+        ("1 pool, pool-a7, failed.", False),
+        ("3 of 12 (25%) failed, then 1000 of 1600 (62.5%).", True),
+        ("3 of 12 (26%) failed.", False),
+        ("It took 7 s after 350 ms (2%).", False),
+    ],
+)
+def test_one_name_is_no_list_and_seconds_are_no_share_of_milliseconds(text: str, shown: bool) -> None:
+    evidence = logs("pool-a7 and pool-b8 failed, 3 of 12, 1000 of 1600, in 7 s after 350 ms")
+
+    assert (rules(text, evidence) == set()) is shown
+
+
+WINDOW_DAY: dict[str, Any] = {"start": datetime(2026, 11, 30, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
 
 
 @pytest.mark.spec("GUARD-1")
@@ -306,18 +338,55 @@ def test_a_time_of_day_is_of_the_day_that_was_searched(window: dict[str, Any], d
 
 @pytest.mark.spec("GUARD-1")
 @pytest.mark.parametrize(
+    "line", ["2026-11-29T14:02:11Z restarted", "Nov 29 14:02:11 restarted", "14:02:11 +08:00 again"]
+)
+def test_a_time_of_another_day_or_zone_is_not_of_the_day_that_was_searched(line: str) -> None:
+    assert rules("At 2026-11-30 14:02:11 it was restarted.", logs(line, **WINDOW_DAY)) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(("name", "shown"), [("pool", True), ("Pool", True), ("gate", False), ("GATE", False)])
+def test_a_word_in_code_ticks_is_compared_as_a_name(name: str, shown: bool) -> None:
+    assert (rules(f"The `{name}` is full.", logs("pool is full")) == set()) is shown
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
     ("zone", "local", "utc"), [("+08:00", "22:15:08", "14:15:08"), ("-05:30", "08:45:08", "14:15:08")]
 )
 def test_the_lines_own_times_are_in_their_zone(zone: str, local: str, utc: str) -> None:
     head = f"payment\nzone: the lines' own times are at UTC{zone} (as configured)\nfirst match: 13:00:01\nrecords:"
     observation = logs("x", start=None, end=None).model_copy(
-        update={"projection": f"{head}\n2026-11-30 {local} timed out"}
+        update={"projection": f"{head}\n2026-11-30 {local} timed out\nrecords:\n2026-11-30T16:00:09Z done"}
     )
 
     assert rules(f"It timed out at {utc} UTC.", observation) == set()
     assert rules(f"It timed out at {local} {zone}.".replace("-05:30", "UTC-5:30"), observation) == set()
     assert rules(f"It timed out at {local} UTC.", observation) == {Rule.VALUE_NOT_FOUND}
     assert rules("The first was at 13:00:01 UTC.", observation) == set()
+    assert rules("The first was at 13:00:01 +08:00.", observation) == {Rule.VALUE_NOT_FOUND}
+    assert rules("It was done at 16:00:09 UTC.", observation) == set()
+
+
+@pytest.mark.spec("GUARD-1")
+def test_lines_without_a_zone_are_in_utc() -> None:
+    assert rules("It failed at 14:15:08 UTC.", logs("2026-11-30 14:15:08 failed")) == set()
+    assert rules("It failed at 14:15:08 +08:00.", logs("2026-11-30 14:15:08 failed")) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-1")
+def test_the_parts_of_a_duration_and_the_class_of_a_status_may_be_fields() -> None:
+    assert rules("It took 1 min 30 s.", logs("run_minutes=1 run_seconds=30")) == set()
+    assert rules("It took 1 min 31 s.", logs("run_minutes=1 run_seconds=30")) == {Rule.VALUE_NOT_FOUND}
+    assert rules("It answered 5xx.", logs("HTTP 503")) == set()
+    assert rules("It answered 4xx.", logs("HTTP 503")) == {Rule.VALUE_NOT_FOUND}
+
+
+@pytest.mark.spec("GUARD-2")
+def test_what_was_asked_may_be_named_as_absent() -> None:
+    assert asked_text(logs(asked={"contains": ["dead lock"], "levels": ["WARN"]})).folded == "payment dead lock WARN"
+    assert asked_text(rows()).folded == "SELECT 1"
+    assert asked_text(passages()).folded == "gateway"
 
 
 # Properties -------------------------------------------------------------------------------------

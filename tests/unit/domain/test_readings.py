@@ -1,10 +1,10 @@
 """How times, numbers, number words and names are read out of a text, spelling by spelling (GUARD-1)."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 
-from superbizagent.domain.identifiers import is_identifier, take_identifiers
+from superbizagent.domain.identifiers import is_identifier, long_words, take_identifiers
 from superbizagent.domain.moments import Moment, take_moments
 from superbizagent.domain.numerals import in_digits
 from superbizagent.domain.quantities import Number, claimed_numbers, numbers_of
@@ -72,10 +72,16 @@ MOMENTS = {
     "14:02:11.5": ["14:02:11.5"],
     "2 pm": ["14"],
     "12 am": ["00"],
+    "12 AM": ["00"],
+    "2 PM": ["14"],
     "12 pm": ["12"],
     "12:30 am": ["00:30"],
     "1:30 pm": ["13:30"],
     "下午2点半": ["14:30"],
+    "傍晚6点": ["18"],
+    "今晚8点": ["20"],
+    "夜里11点": ["23"],
+    "夜间10点": ["22"],
     "中午12点": ["12"],
     "中午1点": ["13"],
     "凌晨12点": ["00"],
@@ -86,13 +92,29 @@ MOMENTS = {
     "14:02 (UTC+8)": ["14:02 +8h"],
     "14:02 UTC-3:30": ["14:02 -3.5h"],
     "14:02 CST": ["14:02 +8h -6h"],
+    "14:02 cst": ["14:02 +8h -6h"],
     "北京时间14:02": ["14:02 +8h"],
     "UTC 14:02": ["14:02 +0h"],
     "14:02 EST": ["14:02 -5h"],
+    "14:02 (EST)": ["14:02 -5h"],
+    "14:02 est": ["14:02 -5h"],
+    "14:02 asia/shanghai": ["14:02 +8h"],
+    "14:02 世界时": ["14:02 +0h"],
+    "14:02 Coordinated Universal Time": ["14:02 +0h"],
+    "14:02 UTC+24": ["14:02 +0h"],
     "14:02 IST": ["14:02 +5.5h"],
     "14:02 Z": ["14:02 +0h"],
     "at 14:02+99:99": ["14:02"],
     "14:00-14:30": ["14:00", "14:30"],
+    "2:00 pm to 2:30": ["14:00", "14:30"],
+    "11 pm to 1 am": ["23", "01"],
+    "14:00 UTC to 14:30": ["14:00 +0h", "14:30 +0h"],
+    "14:00 CST to 14:30": ["14:00 +8h -6h", "14:30 +8h -6h"],
+    "14:00 to 14:30 CST": ["14:00 +8h -6h", "14:30 +8h -6h"],
+    "14:00-14:30, 15:00": ["14:00", "14:30", "15:00"],
+    "14:02, all times UTC+08:00": ["14:02"],
+    "2026-11-30 to 2026-12-01 14:00 UTC": ["2026-11-30", "2026-12-01 14:00 +0h"],
+    "2026-11-30 14:00 to 14:00": ["2026-11-30 14:00", "2026-11-30 14:00"],
     "2:00-2:30 pm": ["02:00", "14:30"],
     "14:00 to 14:30 UTC": ["14:00 +0h", "14:30 +0h"],
     "2026-11-30 23:50 to 00:10": ["2026-11-30 23:50", "00:10"],
@@ -100,6 +122,8 @@ MOMENTS = {
     "Nov 30 13:50 - 14:10 +08:00": ["?-11-30 13:50 +8h", "?-11-30 14:10 +8h"],
     "about 14:00": ["14:00 NEAR"],
     "nearly 14:00": ["14:00 BELOW"],
+    "around UTC 14:02": ["14:02 +0h NEAR"],
+    "nearly UTC 14:02": ["14:02 +0h BELOW"],
     "晚上10点到11点": ["22", "23"],
     "from 22:15 CST 14:15": ["22:15 +8h -6h", "14:15"],
     "24:00": [],
@@ -121,6 +145,36 @@ def test_times_as_they_are_written(text: str) -> None:
 
     assert [spelled_moment(moment) for moment in moments] == MOMENTS[text]
     assert len(rest) == len(text), "what follows keeps its place"
+
+
+@pytest.mark.spec("GUARD-1")
+@pytest.mark.parametrize(
+    ("text", "offset", "there"),
+    [
+        ("2026-11-30 22:02 UTC", 8, "2026-12-01 06:02 +8h"),
+        ("22:02:11 UTC", 8, "06:02:11 +8h"),
+        ("Nov 30 22:02 UTC", 8, "?-12-01 06:02 +8h"),
+        ("Feb 29 22:02 UTC", 8, "?-03-01 06:02 +8h"),
+        ("2 pm UTC", 8, "22 +8h"),
+        ("2 pm UTC", 5.5, "19:30 +5.5h"),
+        ("2 pm IST", 0, "08:30 +0h"),
+        ("14:30 IST", 0, "09:00 +0h"),
+        ("23:59:60 UTC", 8, "07:59:59 +8h"),
+        ("23:59:60 UTC", 0, "23:59:60 +0h"),
+        ("14:02", 8, "14:02"),
+        ("2026-11-30", 8, "2026-11-30"),
+    ],
+)
+def test_times_in_another_zone(text: str, offset: float, there: str) -> None:
+    (moment,) = take_moments(text)[1]
+
+    assert spelled_moment(moment.at(timedelta(hours=offset))) == there
+
+
+def test_a_time_before_the_first_day_stays_in_its_zone() -> None:
+    first = Moment(day=date.min, hour=0, offset=timedelta())
+
+    assert first.at(timedelta(hours=-8)) == first
 
 
 # In evidence; in claims the same unless the second list says otherwise.
@@ -185,6 +239,16 @@ NUMBERS: dict[str, tuple[list[str], list[str] | None]] = {
     "x=0.5": (["0.5; step 0.1; counting"], None),
     "0.5": (["0.5; step 0.1; measuring"], None),
     "5 x": (["5"], None),
+    "5x": (["5; counting"], None),
+    "0": (["0"], None),
+    "2e3 thousand": (["2000000; step 1000000"], None),
+    "3-5 % at 7": (["3 RATIO*0.01", "5 RATIO*0.01", "7"], None),
+    "1 234 thousand": (
+        ["1234000; step 1000; of 1 + 234000", "1", "234000", "1234000; step 1000; of 1 + 234000"],
+        ["1234000; step 1000"],
+    ),
+    "5x y": (["5; counting"], None),
+    "3.5 ms": (["3.5 TIME*0.001; step 0.1"], None),
     "ERROR 5": (["5; counting"], None),
     "WARN 12": (["12; counting"], None),
     "3-5 %": (["3 RATIO*0.01", "5 RATIO*0.01"], None),
@@ -202,6 +266,11 @@ NUMBERS: dict[str, tuple[list[str], list[str] | None]] = {
         ["1 TIME*3600", "5 TIME*60", "3 TIME*1", "3903 TIME*1; of 1 TIME*3600 + 5 TIME*60 + 3 TIME*1"],
         ["3903 TIME*1; of 1 TIME*3600 + 5 TIME*60 + 3 TIME*1"],
     ),
+    "about 1 min 30 s": (
+        ["1 TIME*60; NEAR", "30 TIME*1; step 10", "90 TIME*1; NEAR; step 10; of 1 TIME*60; NEAR + 30 TIME*1; step 10"],
+        ["90 TIME*1; NEAR; step 10; of 1 TIME*60; NEAR + 30 TIME*1; step 10"],
+    ),
+    "5 s, 3%": (["5 TIME*1", "3 RATIO*0.01"], None),
     "30 s 1 min": (["30 TIME*1; step 10", "1 TIME*60"], None),
     "5 ms 3 ms": (["5 TIME*0.001", "3 TIME*0.001"], None),
     "ORD-104952": (["104952; naming"], None),
@@ -242,7 +311,7 @@ NUMBERS: dict[str, tuple[list[str], list[str] | None]] = {
 def test_numbers_as_they_are_written(text: str) -> None:
     evidence, claim = NUMBERS[text]
 
-    assert [spelled_number(number) for number in numbers_of(text, whole=True)] == evidence
+    assert [spelled_number(number) for number in numbers_of(text)] == evidence
     assert [spelled_number(number) for number in claimed_numbers(text)] == (evidence if claim is None else claim)
 
 
@@ -357,6 +426,44 @@ IN_DIGITS = {
     "十%": "10%",
     "三%": "3%",
     "三分": "3分",
+    "an hundred": "100",
+    "三点一四秒": "3.14秒",
+    "七八点五秒": "七八点5秒",
+    "百分之三": "3%",
+    "是三。": "是3。",
+    "计三。": "计3。",
+    "达三。": "达3。",
+    "升至三。": "升至3。",
+    "仅三。": "仅3。",
+    "了三。": "了3。",
+    "有三。": "有3。",
+    "十二位": "12位",
+    "十分钟后": "10分钟后",
+    "凌晨一點": "凌晨1點",
+    "凌晨一時": "凌晨1時",
+    "早上一点": "早上1点",
+    "深夜一点": "深夜1点",
+    "夜间一点": "夜间1点",
+    "三点一分。": "3点1分。",
+    "在三点一分": "在3点1分",
+    "三點一分": "3點1分",
+    "三时一分": "3时1分",
+    "三時一分": "3時1分",
+    "一刻钟": "1刻钟",
+    "只一次": "只1次",
+    "仅一次失败": "仅1次失败",
+    "三〇五次": "305次",
+    "三点零五分": "3点5分",
+    "十四点〇五分": "14点5分",
+    "三点零分": "3点0分",
+    "十二节点": "12节点",
+    "三千亿次": "300000000000次",
+    "三百十次": "310次",
+    "一千零十五次": "1015次",
+    "三万亿次": "3000000000000次",
+    "重试次数三次": "重试次数3次",
+    "系统三次重启": "系统3次重启",
+    "合同三份": "合同3份",
 }
 NO_NUMBERS = [
     "one of them",
@@ -376,6 +483,7 @@ NO_NUMBERS = [
     "周三",
     "星期三",
     "几十次",
+    "十几次",
     "三几次",
     "数十次",
     "一点",
@@ -385,10 +493,26 @@ NO_NUMBERS = [
     "一致",
     "一直",
     "千万别",
+    "同一刻",
+    "唯一条件",
+    "周三日志",
+    "星期三日志",
+    "两三百次",
+    "为三者，",
+    "零次",
+    "为零",
+    "一分",
+    "每小时一次",
     "百货",
     "十分,",
     "x1m30s",
     "90s",
+    "5m",
+    "thousand",
+    "million",
+    "billion",
+    "twenty ten",
+    "two one",
 ]
 
 
@@ -426,6 +550,9 @@ NAMES = [
     "AbCdef",
     "10.5.1",
     "x9",
+    "/metrics",
+    "GW.POOL",
+    "1234567890123456",
 ]
 NO_NAMES = [
     "3.14",
@@ -456,6 +583,8 @@ NO_NAMES = [
     "5%-6%",
     "aB",
     "AbCd",
+    "10.5*2",
+    "123456789012345",
 ]
 
 
@@ -470,6 +599,17 @@ def test_names_that_machines_gave(name: str) -> None:
 def test_words_and_quantities_are_no_names(word: str) -> None:
     assert not is_identifier(word)
     assert take_identifiers(f"see {word}.")[1] == ()
+
+
+def test_long_and_hyphenated_words_are_read_once_each() -> None:
+    assert long_words("Release-Bot and release-bot restart PaymentGateway, not pool") == (
+        "release-bot",
+        "paymentgateway",
+    )
+
+
+def test_what_stands_around_a_name_is_no_part_of_it() -> None:
+    assert take_identifiers("see ...node-7* and .10.0.0.7")[1] == ("node-7", "10.0.0.7")
 
 
 def test_common_technical_words_are_neither_names_nor_numbers() -> None:

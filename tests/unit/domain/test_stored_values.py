@@ -1,6 +1,7 @@
 """The previous turn, drafts, bounded text and canonical arguments."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 
 from superbizagent.application.fence import Fence
 from superbizagent.domain.draft import MAX_DRAFT_BYTES, Draft
-from superbizagent.domain.evidence import QueryLogs, canonical_arguments
+from superbizagent.domain.evidence import (
+    ObservationStatus,
+    QueryLogs,
+    QueryMysql,
+    ToolName,
+    canonical_arguments,
+    digest_of,
+)
 from superbizagent.domain.previous_turn import (
     MAX_CONCLUSION,
     MAX_DOCUMENT_FIELD,
@@ -154,6 +162,34 @@ def test_one_spelling_for_equal_calls() -> None:
     assert len({canonical_arguments(QueryLogs.model_validate(each)) for each in [spellings[0], *others]}) == 4
 
 
+@pytest.mark.spec("DIAG-2")
+def test_arguments_are_stored_as_readable_json_in_one_order() -> None:
+    assert canonical_arguments(QueryMysql(statement="SELECT 1")) == '{"statement": "SELECT 1"}'
+    logs_asked = json.loads(canonical_arguments(QueryLogs(source="支付")), object_pairs_hook=list)
+    assert logs_asked == sorted(logs_asked, key=lambda pair: pair[0])
+    assert "支付" in canonical_arguments(QueryLogs(source="支付"))
+
+
+@pytest.mark.parametrize(("stored", "asked"), [('{"source": "a"}', {"source": "a"}), ('["a"]', None), ("{", None)])
+def test_what_was_asked_is_an_object_or_nothing(stored: str, asked: dict[str, Any] | None) -> None:
+    assert sample().model_copy(update={"arguments": stored}).asked() == asked
+
+
+@pytest.mark.spec("DIAG-4")
+def test_a_digest_is_of_the_tool_the_status_and_what_was_seen() -> None:
+    ready, nothing = ObservationStatus.READY, ObservationStatus.NO_EVIDENCE
+    digests = [
+        digest_of(ToolName.QUERY_LOGS, ready, "a"),
+        digest_of(ToolName.QUERY_LOGS, ready, "b"),
+        digest_of(ToolName.QUERY_LOGS, nothing, "a"),
+        digest_of(ToolName.QUERY_MYSQL, ready, "a"),
+        digest_of(ToolName.QUERY_MYSQL, ready, "a\ud800"),
+    ]
+
+    assert len(set(digests)) == len(digests)
+    assert digests[0] == digest_of(ToolName.QUERY_LOGS, ready, "a")
+
+
 anything = st.text(alphabet=st.characters(codec="utf-8"))
 
 
@@ -174,6 +210,25 @@ def test_bounded_json_loses_no_character_that_fits(text: str, limit: int) -> Non
     if bounded != text:
         one_more = text[: len(bounded)] + "…"
         assert len(json.dumps(one_more, ensure_ascii=False).encode()) - 2 > limit
+
+
+@pytest.mark.parametrize(
+    ("bound", "text", "limit", "bounded"),
+    [
+        (bound_characters, "语语语", 3, "语语语"),
+        (bound_characters, "语语语", 2, "语…"),
+        (bound_characters, "语语语", 1, "…"),
+        (bound_bytes, "语语", 6, "语语"),
+        (bound_bytes, "语语", 5, "…"),
+        (bound_bytes, "a\ud800", 2, "a\ud800"),
+        (bound_json, '"ab"', 6, '"ab"'),
+        (bound_json, '"ab"', 5, '"…'),
+    ],
+)
+def test_only_what_is_over_the_limit_is_cut(
+    bound: Callable[[str, int], str], text: str, limit: int, bounded: str
+) -> None:
+    assert bound(text, limit) == bounded
 
 
 @pytest.mark.spec("SEC-3")
@@ -262,6 +317,13 @@ def test_markers_are_new_for_each_run() -> None:
         ("ftp://a.test and ws://b.test", "[link removed] and [link removed]"),
         ("see https://seen.test/x, then", "see seen.test/x, then"),
         ("see https://ok.test/doc.", "see https://ok.test/doc."),
+        ("see https://ok.test/docX", "see [link removed]"),
+        ("see [how to](https://ok.test/doc)", "see [how to](https://ok.test/doc)"),
+        ("see [how to](https://seen.test/x)", "see how to seen.test/x"),
+        ("[x]: https://ok.test/doc", "[x]: https://ok.test/doc"),
+        ("[x]: https://seen.test/x", "seen.test/x"),
+        ("see https://seen.test/y?next=https://evil.test", "see [link removed]"),
+        ("see https://seen.test/z?next=www.evil.test", "see [link removed]"),
         ("a [0] (x", "a [0] (x"),
         ("![][x]\n\n[x]: //a.test/?q=", "![][x]\n\n[link removed]"),
         ("[x]: https://a.test/?q=", "[link removed]"),
@@ -273,4 +335,8 @@ def test_markers_are_new_for_each_run() -> None:
     ],
 )
 def test_links_are_taken_out(text: str, shown: str) -> None:
-    assert without_links(text, {"https://ok.test/doc"}, "GET https://seen.test/x 200") == shown
+    evidence = (
+        "https://seen.test/x 200, https://seen.test/y?next=https://evil.test, https://seen.test/z?next=www.evil.test"
+    )
+
+    assert without_links(text, {"https://ok.test/doc"}, evidence) == shown

@@ -357,6 +357,8 @@ def test_a_quotation_does_not_join_two_documents() -> None:
     two = passages("Restart the pool", "document D2: Other > Causes (other.md)", "of the database")
 
     assert rules("Do it.", two, quotes=["Restart the pool of the database"]) != set()
+    assert rules("Do it.", two, quotes=["(other.md) of the database"]) != set()
+    assert rules("Do it.", two, quotes=["Restart the pool", "Other > Causes (other.md)", "of the database"]) == set()
 
 
 @pytest.mark.spec("GUARD-2")
@@ -367,6 +369,9 @@ def test_a_quotation_does_not_join_two_documents() -> None:
         ("The payment service logged no errors from 14:00 to 15:00.", True),
         ("22:00–23:00（北京时间）payment没有错误。", True),
         ("No errors in payment, 10–11 pm +08:00.", True),
+        ("No errors in payments between 14:00 and 15:00.", True),
+        ("Nothing unexpected was logged between 14:00 and 15:00.", True),
+        ("Nothing concerning was logged between 14:00 and 15:00.", True),
         ("No errors in inventory between 14:00 and 15:00.", False),
         ("The ledger service logged no errors from 14:00 to 15:00.", False),
         ("ledger服务在14:00至15:00没有错误。", False),
@@ -390,12 +395,15 @@ def test_another_source_that_was_asked_is_not_this_one() -> None:
     assert rules(text.format("inventory"), logs(), other, cites=["E2"]) == set()
     assert rules(text.format("inventory"), logs(), other, cites=["E1"]) != set()
     assert rules(text.format("payment"), logs(), other, cites=["E2"]) != set()
+    assert rules("Inventory: no errors.", logs(), other, cites=["E2"]) == set()
+    assert rules("Inventory: no errors.", logs(), other, cites=["E1"]) != set()
 
 
 @pytest.mark.spec("GUARD-2")
 def test_rows_do_not_show_that_nothing_was_logged() -> None:
     assert rules("No errors were logged.", ROWS) != set()
     assert rules("没有报错。", ROWS) != set()
+    assert rules("There were no exceptions.", rows('{"exception": null}')) == set()
 
 
 @pytest.mark.spec("GUARD-2")

@@ -97,7 +97,7 @@ def explain(error: ValidationError) -> str:
     """What does not fit, in a bounded sentence for the model; never the input itself."""
     problems = [
         f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        for problem in error.errors()[:5]
     ]
     return "; ".join(problems)[:600]
 

@@ -215,7 +215,7 @@ def _inside(moment: Moment, coverage: Coverage) -> bool:
 def _whole_day(moment: Moment, all_moments: Sequence[Moment], observation: Observation) -> bool:
     """A day that is named without any time of day has to be covered from its start to its end, or to now."""
     coverage = observation.coverage
-    if coverage is None or moment.hour is not None or any(other.hour is not None for other in all_moments):
+    if coverage is None or any(other.hour is not None for other in all_moments):
         return True
     zone = next((bound.tzinfo for bound in (coverage.start, coverage.end) if bound is not None), None)
     for day in _days(moment, [bound.date() for bound in (coverage.start, coverage.end) if bound is not None]):

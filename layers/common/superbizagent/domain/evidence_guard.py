@@ -58,14 +58,14 @@ def check(draft: Draft, observations: Sequence[Observation], query: str) -> tupl
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
     for part, prose in (("scope", [draft.scope]), ("limitations", draft.limitations)):
         for text in prose:
-            findings += _check_prose(part, text, around)
+            findings += [Finding(part, rule) for rule in _check_values(values_in(text), around)]
     return tuple(findings)
 
 
 def supported_steps(draft: Draft, observations: Sequence[Observation], query: str) -> tuple[str, ...]:
     """The next steps whose values all occur in some observation or in the question; others are dropped."""
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
-    return tuple(step for step in draft.next_steps if not list(_check_prose("next_steps", step, around)))
+    return tuple(step for step in draft.next_steps if not list(_check_values(values_in(step), around)))
 
 
 def supporting_lines(claim: Claim, observation: Observation, limit: int) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _check_statement(prose: str, cited: Sequence[Observation], sources: Collecti
         texts += [asked_text(observation) for observation in covering]
     elif says_alone(prose, texts) and not any(covers_window(prose, observation, sources) for observation in cited):
         yield Rule.ABSENCE_NOT_COVERED
-    yield from (finding.rule for finding in _check_values("", values, texts))
+    yield from _check_values(values, texts)
 
 
 def _document_ids(cited: Sequence[Observation]) -> set[str]:
@@ -150,18 +150,14 @@ def _document_ids(cited: Sequence[Observation]) -> set[str]:
     }
 
 
-def _check_prose(part: str, prose: str, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
-    return _check_values(part, values_in(prose), texts)
-
-
-def _check_values(part: str, values: Values, texts: Sequence[EvidenceText]) -> Iterator[Finding]:
+def _check_values(values: Values, texts: Sequence[EvidenceText]) -> Iterator[Rule]:
     """Each value occurs in one of `texts`, never half in one and half in another, or follows from those that do."""
     for value in _single(values):
         if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
-            yield Finding(part, Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND)
+            yield Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND
     for word in values.words:
         if any(text.misspells(word) for text in texts) and not any(occurs(word, text.folded) for text in texts):
-            yield Finding(part, Rule.VALUE_NOT_FOUND)
+            yield Rule.VALUE_NOT_FOUND
 
 
 def _follows(value: Values, values: Values, texts: Sequence[EvidenceText]) -> bool:

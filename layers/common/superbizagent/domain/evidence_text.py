@@ -19,7 +19,7 @@ _RECORDS = "records:"
 _LOCAL_ZONE = re.compile(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
 # Where a line's end is more than wrapping: after a sentence, and before a list's item or a heading.
 _PARAGRAPH = re.compile(r"(?<=[.。!?！？:：;；|])\s*\n|\n(?=\s*(?:[-*+#>|]|[0-9]{1,2}[.)]\s))")
-_DOCUMENT = re.compile(r"^document \S+: ", re.MULTILINE)
+_DOCUMENT = re.compile(r"^(document \S+: .*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ def asked_text(observation: Observation) -> EvidenceText:
 
 def _zoned(observation: Observation) -> Iterator[Moment]:
     """The projection's times, each in the zone that it is written in; a source's own counts are in UTC."""
-    head, mark, records = observation.projection.partition(f"\n{_RECORDS}\n")
+    head, _, records = observation.projection.partition(f"\n{_RECORDS}\n")
     yield from _in_zone(moments_in(f"{observation.title}\n{head}"), timedelta())
     local = _LOCAL_ZONE.search(head)
     offset = timedelta()
     if local is not None:
         offset = timedelta(hours=int(local[2]), minutes=int(local[3])) * (-1 if local[1] == "-" else 1)
-    yield from _in_zone(moments_in(records if mark else ""), offset)
+    yield from _in_zone(moments_in(records), offset)
 
 
 def _in_zone(moments: Iterable[Moment], offset: timedelta) -> Iterator[Moment]:
@@ -127,11 +127,4 @@ def text_of(text: str, prose: bool = False) -> EvidenceText:
 
 def _passages(text: str) -> list[str]:
     """The passages of several documents, each with its heading line apart."""
-    pieces, begin = [], 0
-    for heading in _DOCUMENT.finditer(text):
-        line_end = text.find("\n", heading.end())
-        line_end = len(text) if line_end < 0 else line_end
-        pieces += [text[begin : heading.start()], text[heading.start() : line_end]]
-        begin = line_end
-    pieces.append(text[begin:])
-    return [part for piece in pieces for part in _PARAGRAPH.split(piece)]
+    return [part for piece in _DOCUMENT.split(text) for part in _PARAGRAPH.split(piece)]

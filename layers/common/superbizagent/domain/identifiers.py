@@ -2,6 +2,9 @@
 
 import re
 
+LONGEST_NUMBER = 15
+"""Digits: what has more in a row is an id or a hash."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9_/$.][A-Za-z0-9_.:/@#$*-]*[A-Za-z0-9_*]|[A-Za-z]")
 _QUANTITY = re.compile(
     r"[0-9][0-9,]*(?:\.[0-9]+)?(?:(?:[A-Za-z]{1,3}|%)(?:/[A-Za-z]{1,6})?|[eE][+-]?[0-9]{1,2}|-(?:second|minute|hour|day|fold|bit"
@@ -73,6 +76,8 @@ def take_identifiers(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_identifier(token: str) -> bool:
+    if token.isdigit() and len(token) > LONGEST_NUMBER:
+        return True
     if len(token) < 2 or _QUANTITY.fullmatch(token):
         return False
     letters = any(character.isalpha() for character in token)

@@ -269,9 +269,9 @@ def _linked(text: str, places: list[_Place]) -> list[_Place]:
 
 def _shared(first: _Place, second: _Place) -> tuple[_Place, _Place]:
     one, two = first.moment, second.moment
-    if second.moment.hour is not None and first.moment.hour is not None:
+    if one.hour is not None and two.hour is not None:
         if first.half and not second.half:
-            two = _in_half(two, first.half)
+            two = replace(two, hour=_hour(two.hour, first.half))
         if two.offset is None:
             two = replace(two, offset=one.offset, other_offset=one.other_offset)
         elif one.offset is None:
@@ -279,10 +279,6 @@ def _shared(first: _Place, second: _Place) -> tuple[_Place, _Place]:
         if one.dated and not two.dated and two.seconds >= one.seconds:
             two = replace(two, day=one.day, month_day=one.month_day)
     return replace(first, moment=one), replace(second, moment=two)
-
-
-def _in_half(moment: Moment, half: str) -> Moment:
-    return replace(moment, hour=_hour(moment.hour, half)) if moment.hour is not None else moment
 
 
 def _moment(match: re.Match[str], text: str) -> Moment | None:

@@ -173,22 +173,12 @@ def _counts(run: str, before: str, after: str) -> bool:
     """Whether a run of numeral characters is meant as a number here."""
     if before.endswith(("第", "百分之 ")):
         return True
-    if before.endswith(("周", "星期", "几", "数", "若干", "同", "统")) or after[:1] in (
-        "几",
-        "些",
-        "般",
-        "直",
-        "旦",
-        "致",
-    ):
+    if before.endswith(("周", "星期", "几")) or after[:1] == "几" or (before.endswith("数") and run[0] in _POWERS):
         return False
     if run == "十" and after[:1] == "分" and after[1:2] != "钟":
         return False
     if run in ("一", "零"):
         return _counts_one(run, before, after)
-    if before[-1:].isdigit():
-        # 3万: read with its digits.
-        return False
     if (
         len(run) == 1
         and before.endswith(("为", "是", "共", "计", "达", "至", "到", "仅", "了", "有"))
@@ -200,6 +190,8 @@ def _counts(run: str, before: str, after: str) -> bool:
 
 def _counts_one(run: str, before: str, after: str) -> bool:
     """一 and 零 are articles and prefixes more often than numbers."""
+    if before.endswith("同"):
+        return False
     if after[:1] == "月":
         return bool(re.match(rf"月[0-9{_CHARACTERS}]", after))
     if after[:1] in ("点", "點", "时", "時"):
@@ -208,19 +200,17 @@ def _counts_one(run: str, before: str, after: str) -> bool:
             or bool(re.match(rf".(?:整|半|钟|[0-9{_CHARACTERS}])", after))
             or before.endswith(("晨", "午", "上", "夜", "间"))
         )
-    if run == "零":
-        return False
     if re.match(r"个半|(?:小时|分钟|天|秒)半", after):
         return True
     if after[:1] == "分" and before[-1:] in ("点", "點", "时", "時"):
         return True
-    return after[:1] == "刻" or (before.endswith(("仅", "只", "只有", "共", "唯")) and after[:1] in _MEASURES)
+    return after[:1] == "刻" or (before.endswith(("仅", "只", "只有", "共")) and after[:1] in _MEASURES)
 
 
 def _chinese_value(run: str) -> Decimal | None:
     if all(character in _DIGITS for character in run):
-        if len(run) == 1:
-            return Decimal(_DIGITS[run])
+        if len(run) == 1 or (len(run) == 2 and run[0] in "零〇"):
+            return Decimal(_DIGITS[run[-1]])
         # 二〇二六; 两三 and 七八 are guesses.
         return Decimal("".join(str(_DIGITS[character]) for character in run)) if len(run) > 2 else None
     if run[0] in _MYRIADS or run[0] in "百千":
@@ -233,7 +223,6 @@ def _chinese_value(run: str) -> Decimal | None:
             if digit and character not in "零〇":
                 return None
             digit = _DIGITS[character]
-            unit = 1 if character in "零〇" else unit
         elif character in _POWERS:
             unit = _POWERS[character]
             section += (1 if digit is None or (digit == 0 and unit == 10) else digit) * unit

@@ -160,8 +160,8 @@ _MAGNITUDES = {
     "亿": 100_000_000,
     "億": 100_000_000,
 }
-_LONGEST = 40
-"""Characters: what is longer is no quantity, and more than decimals are exact for."""
+_LONGEST = 28
+"""Digits: more than decimals are exact for."""
 _LATIN_END = r"(?![A-Za-z0-9_])"
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
@@ -193,15 +193,13 @@ class _Place:
     number: Number
 
 
-def numbers_of(text: str, *, whole: bool = False) -> Iterator[Number]:
-    """The numbers of a text. `whole`: only those that no word runs on from, as in evidence, where 7f3a is an id."""
-    places = list(_places(text, whole=whole))
-    places = _with_shared_units(text, places)
+def numbers_of(text: str) -> Iterator[Number]:
+    """The numbers that an evidence text shows, in each reading; none that a word runs on from: 7f3a is an id."""
+    places = _with_shared_units(text, list(_places(text, whole=True)))
     for place in places:
         yield place.number
-        if whole:
-            yield from place.number.parts
-    yield from _durations(text, places) if whole else ()
+        yield from place.number.parts
+    yield from _durations(text, places)
 
 
 def claimed_numbers(text: str) -> tuple[Number, ...]:
@@ -214,7 +212,7 @@ def claimed_numbers(text: str) -> tuple[Number, ...]:
 
 def _places(text: str, *, whole: bool) -> Iterator[_Place]:
     for match in _NUMBER.finditer(text):
-        if len(match.group()) <= _LONGEST and (place := _place(text, match, whole=whole)) is not None:
+        if sum(map(str.isdigit, match.group())) <= _LONGEST and (place := _place(text, match, whole=whole)) is not None:
             yield place
 
 
@@ -222,10 +220,8 @@ def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
     unit, end, suffix = _unit_after(text, match.end())
     if whole and unit is None and not _LETTERS.match(text, match.end()):
         return None
-    number = _number(text, match, unit or _unit_before(text, match.start()))
+    number = _number(match, unit or _unit_before(text, match.start()))
     rounding = suffix or rounding_of(text, match.start(), end)
-    if rounding is Rounding.EXACT and unit is not None:
-        rounding = rounding_of(text, match.start(), match.end())
     naming = bool(_NAME_BEFORE.search(text, max(match.start() - 2, 0), match.start()))
     number = replace(number, rounding=rounding, naming=naming)
     return _Place(match.start(), end, number if unit is not None else _of_field(number, text, match))
@@ -258,7 +254,7 @@ def _unit_before(text: str, begin: int) -> Unit | None:
     return _FIELD_UNITS[field["unit"].lower()] if field else None
 
 
-def _number(text: str, match: re.Match[str], unit: Unit | None) -> Number:
+def _number(match: re.Match[str], unit: Unit | None) -> Number:
     digits, decimals = match["digits"], match["decimals"] or ""
     plain = re.sub(r"[ ,'’]", "", digits)
     magnitude = Decimal(_MAGNITUDES[match["magnitude"].strip().lower()]) if match["magnitude"] else Decimal(1)

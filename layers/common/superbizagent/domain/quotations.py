@@ -9,6 +9,7 @@ _QUOTATION = re.compile(
     r"|(?<![A-Za-z0-9])'([^'\n]{2,160})'(?![A-Za-z0-9])"
 )
 _CODE = re.compile(r"`([^`\n]+)`")
+_GROUPED = re.compile(r"[0-9][.,][0-9]")
 _CLOSING = ".,;:!?。，；：！？"
 
 
@@ -55,17 +56,12 @@ def _whole(record: str, quote: str) -> bool:
 
 def _cuts(record: str, at: int) -> bool:
     """Whether a word or number runs on across this place."""
-    around = record[max(at - 2, 0) : at + 2]
     if at <= 0 or at >= len(record):
         return False
-    before, after = record[at - 1], record[at]
-    if _ascii_word(before) and _ascii_word(after):
+    if _ascii_word(record[at - 1]) and _ascii_word(record[at]):
         return True
-    return (
-        bool(re.fullmatch(r"[0-9][.,][0-9]", around[1:4]))
-        or (before.isdigit() and bool(re.match(r"[.,][0-9]", record[at : at + 2])))
-        or (after.isdigit() and bool(re.search(r"[0-9][.,]$", record[max(at - 2, 0) : at])))
-    )
+    # Before or after the point of 3.5 and the comma of 1,200.
+    return any(_GROUPED.fullmatch(record, max(begin, 0), begin + 3) for begin in (at - 2, at - 1))
 
 
 def _ascii_word(character: str) -> bool:

@@ -49,7 +49,8 @@ def _json_bytes(text: str) -> int:
 def without_links(text: str, sources: Collection[str] = (), evidence: str = "") -> str:
     """`text` in which only verified `sources` are still links (SEC-3).
 
-    An address that the evidence shows stays readable without its scheme; any other is taken out.
+    An address that the evidence shows stays readable without its scheme; any other is taken out, and so is one
+    that would still have a link in it then (https://a.test/?next=https://b.test).
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -58,7 +59,8 @@ def without_links(text: str, sources: Collection[str] = (), evidence: str = "") 
         tail = match.group()[len(target) :] if address else ""
         if target in sources:
             return match.group()
-        shown = target.partition("://")[2] if target and target in evidence else ""
+        readable = target.partition("://")[2] if target in evidence else ""
+        shown = "" if _LINK.search(readable) else readable
         return f"{match['label'] or ''} {shown or REMOVED_LINK}".strip() + tail
 
     return _LINK.sub(replace, text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from superbizagent.domain.folding import normalise
 from superbizagent.domain.identifiers import (
+    LONGEST_NUMBER,
     STATUS_CLASS,
     identifier_pattern,
     long_words,
@@ -36,7 +37,11 @@ class Values:
     words: tuple[str, ...] = ()
 
 
-_HASH = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[a-f]*[0-9])[0-9a-f]{16,}\b", re.IGNORECASE)
+_HASH = re.compile(
+    r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
+    rf"|\b(?=[a-f]*[0-9])[0-9a-f]{{{LONGEST_NUMBER + 1},}}\b",
+    re.IGNORECASE,
+)
 _LONG_ID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
 _CIRCLED = re.compile("[\u2460-\u2473]")
 _MARKER = re.compile(r"(?:^|(?<=\n)|(?<=[;；。:，])|(?<=[;:,.]\s))[ \t]*\(?([1-9][0-9]?)(?:[.)](?=\s|[^0-9\s])|、)")
@@ -77,4 +82,4 @@ def numbers_in(text: str) -> frozenset[Number]:
     42 by the order ORD-2026-0042.
     """
     rest, _ = take_moments(unicodedata.normalize("NFKC", text))
-    return frozenset(numbers_of(in_digits(_LONG_ID.sub(" ", _HASH.sub(" ", rest))), whole=True))
+    return frozenset(numbers_of(in_digits(_LONG_ID.sub(" ", _HASH.sub(" ", rest)))))
