@@ -96,6 +96,7 @@ const ERRORS = {
   CHANNEL_UNAVAILABLE: 'The page could not be reached.',
   STORE_UNAVAILABLE: 'The service’s database can’t be reached. Try again in a minute.',
   MIGRATION_LOCKED: 'The service’s database is being changed. Try again in a minute.',
+  PAGE_NOT_PUBLISHED: 'The page could not be put in its place. Tell the service’s operator.',
   CONFIGURATION_ERROR: 'The service is not set up correctly. Tell its operator.',
 };
 

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from superbizagent.adapters.redaction import SecretRedactor
@@ -193,6 +193,8 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.spec("SEC-3")
+@example("curl -u &key=password=")
+@example("curl -u &key=[secret:value:0123abcd]hunter2hunter2")
 @given(st.lists(st.one_of(PIECES, st.text(max_size=20)), max_size=25).map("".join))
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)

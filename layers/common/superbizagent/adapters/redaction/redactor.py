@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from superbizagent.adapters.redaction import addresses, encoded, fields, headers, private_keys, shapes, tables
@@ -57,11 +57,18 @@ class SecretRedactor:
 
     def _pieces(self, detector: Detector, subject: Subject) -> Iterator[str]:
         done = 0
-        for begin, end, kind in detector.find(subject):
+        placeholders = [match.span() for match in PLACEHOLDER.finditer(subject.text)]
+        for found, end, kind in detector.find(subject):
+            begin = _behind(found, placeholders)
             secret = subject.text[begin:end]
-            if begin < done or PLACEHOLDER.fullmatch(secret):
+            if begin < done or not secret or PLACEHOLDER.fullmatch(secret):
                 continue
             yield subject.text[done:begin]
             yield self.placeholder(kind, secret)
             done = end
         yield subject.text[done:]
+
+
+def _behind(begin: int, placeholders: Sequence[tuple[int, int]]) -> int:
+    """`begin`, unless it is inside a placeholder: its colons look like those before a secret."""
+    return next((end for start, end in placeholders if start < begin < end), begin)
