@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 import re
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -582,6 +583,8 @@ async def _everything_that_alarms_are_for(world: World, patch: pytest.MonkeyPatc
     await _chat_that_dies(world, request="dies", requestId="dies")
     await _sweep(world)
     patch.delenv("AUTH_ISSUER", raising=False)
+    # A handler's metrics are named as the service was when it was imported, which may have been for another test.
+    patch.delitem(sys.modules, "functions.authorizer.app", raising=False)
     authorizer = importlib.import_module("functions.authorizer.app")
     with pytest.raises(RuntimeError, match="CONFIGURATION_ERROR"):
         await asyncio.to_thread(authorizer.handler, json.loads((EVENTS / "authorizer.json").read_text()), Context())

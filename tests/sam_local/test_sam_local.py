@@ -23,7 +23,9 @@ Billed Duration: 1235 ms\tMemory Size: 512 MB\tMax Memory Used: 512 MB\t
 
 def test_every_event_and_every_function_has_its_turn() -> None:
     assert {case.event for case in CASES} == {path.stem for path in (ROOT / "events").glob("*.json")}
-    assert {case.function for case in CASES} == {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
+    functions = {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
+    # Its one peer is S3, by the host name of a bucket, which means nothing here: see test_page_function.py.
+    assert {case.function for case in CASES} == functions - {"page"}
 
 
 def test_answer_and_time_of_an_invocation() -> None:
