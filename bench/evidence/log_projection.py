@@ -29,7 +29,7 @@ from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
 from superbizagent.domain.evidence import LogLevel, Observation, QueryLogs, ToolName
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 
 SEVERE: tuple[LogLevel, ...] = ("ERROR", "FATAL", "WARN")
 SOURCE = "app"

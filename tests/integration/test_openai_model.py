@@ -590,7 +590,8 @@ async def test_json_mode_servers_find_their_word_in_the_routers_prompt(stub: Htt
     from superbizagent.application import router
     from superbizagent.application.run_model import RunModel
     from superbizagent.domain.budget import Budget, BudgetLimits
-    from superbizagent.domain.run import Intent, RunContext
+    from superbizagent.domain.run import Intent
+    from superbizagent.domain.run_context import RunContext
     from superbizagent.ports import PriorContext
 
     def answer(received: Received) -> Reply:

@@ -20,7 +20,7 @@ from superbizagent.application.evidence_tools import EvidenceSources, EvidenceTo
 from superbizagent.domain.budget import Budget, BudgetLimits
 from superbizagent.domain.conversation import ToolCall
 from superbizagent.domain.evidence import Observation, ToolName, canonical_arguments, type_of_tool
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 
 NOW = datetime(2026, 11, 30, 15, 30, tzinfo=UTC)
 QUERY = "Why do payments fail?"

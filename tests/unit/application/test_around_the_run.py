@@ -12,7 +12,8 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, Intent, Lifecycle, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.domain.run_context import Lifecycle
 from superbizagent.domain.steps import Abandoned, Cancelled, Finished
 from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
 from superbizagent.ports import CancelRequest, RunIds

@@ -26,7 +26,8 @@ from superbizagent.domain.content import (
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Coverage, DocumentRef, Observation, ObservationStatus, ToolName, Unit
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
-from superbizagent.domain.run import Lifecycle, ReleaseOutcome, RunContext
+from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.domain.run_context import Lifecycle, RunContext
 from superbizagent.errors import BudgetExhausted, ModelRefused, ModelUnavailable
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.model import HANG, FakeModel, answer, call, calls, draft, intent, text, verdicts

@@ -7,7 +7,8 @@ from superbizagent.application import router
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import Budget, BudgetLimits
 from superbizagent.domain.conversation import ModelReply
-from superbizagent.domain.run import CancelReason, Intent, Lifecycle, ReleaseOutcome, RunContext
+from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.domain.run_context import Lifecycle, RunContext
 from superbizagent.errors import (
     BudgetExhausted,
     ModelMisconfigured,

@@ -5,15 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superbizagent.domain.budget import Budget, BudgetLimits, Reservation
-from superbizagent.domain.run import (
-    CancelReason,
-    Lifecycle,
-    ReleaseOutcome,
-    RunContext,
-    RunStatus,
-    new_id,
-    valid_session_id,
-)
+from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunStatus, new_id, valid_session_id
+from superbizagent.domain.run_context import Lifecycle, RunContext
 from superbizagent.errors import BudgetExhausted, RunCancelled
 from tests.fakes.clock import FakeClock
 

@@ -22,7 +22,7 @@ from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
 from superbizagent.domain.evidence import LogLevel, Observation, QueryLogs, ToolName
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from tests.fakes.clock import FakeClock
 
 START = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)

@@ -25,7 +25,7 @@ from superbizagent.domain.conversation import Message, ModelReply, ModelRequest,
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import Observation
 from superbizagent.domain.previous_turn import PreviousTurn
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from superbizagent.errors import (
     BudgetExhausted,
     EvidenceError,

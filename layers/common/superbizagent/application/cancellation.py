@@ -12,7 +12,7 @@ from superbizagent.application.defects import place_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from superbizagent.domain.run import RunContext
+    from superbizagent.domain.run_context import RunContext
     from superbizagent.ports import CancelRequests, Clock
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from superbizagent.application.journal import record, record_abandoned
 from superbizagent.application.persistence import persisting
 from superbizagent.domain.budget import Budget
 from superbizagent.domain.content import PublicContent
-from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunContext, RunStatus, new_id, valid_session_id
+from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunStatus, new_id, valid_session_id
+from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import Cancelled, Finished, NotStored, Started, Step
 from superbizagent.errors import InternalFailure, RunPersistenceFailed, StoreError
 from superbizagent.ports import (

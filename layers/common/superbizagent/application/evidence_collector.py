@@ -23,7 +23,7 @@ from superbizagent.domain.evidence import (
     canonical_arguments,
     digest_of,
 )
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import ToolCalled
 from superbizagent.domain.text import bound_bytes, bound_characters
 from superbizagent.errors import BudgetExhausted, EvidenceError, EvidenceTimeout, EvidenceUnavailable

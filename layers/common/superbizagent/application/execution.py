@@ -16,7 +16,8 @@ from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import BudgetLimits
 from superbizagent.domain.content import FallbackContent, FallbackReason, PublicContent
 from superbizagent.domain.previous_turn import PublishedResult
-from superbizagent.domain.run import CancelReason, Intent, Lifecycle, ReleaseOutcome, RunContext
+from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.domain.run_context import Lifecycle, RunContext
 from superbizagent.domain.steps import Released, Routed
 from superbizagent.errors import BudgetExhausted, InternalFailure, RunCancelled, SuperBizAgentError
 from superbizagent.ports import Clock, Model, Observer, PriorContext, Redactor, RunStore

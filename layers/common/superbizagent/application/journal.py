@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 
 from superbizagent.application.defects import place_of
-from superbizagent.domain.run import Lifecycle, RunContext
+from superbizagent.domain.run_context import Lifecycle, RunContext
 from superbizagent.domain.steps import Abandoned, PostFailed, Step
 from superbizagent.errors import BudgetExhausted, ChannelError, InternalFailure, RunCancelled, SuperBizAgentError
 from superbizagent.ports import AbandonedRun, Channel, Journal, RunIds

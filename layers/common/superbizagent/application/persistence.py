@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 
 from superbizagent.application.defects import place_of
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import NotStored
 from superbizagent.errors import InternalFailure, RunPersistenceFailed, StoreError, SuperBizAgentError
 

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from superbizagent.domain.run import CancelReason, RunContext
+from superbizagent.domain.run import CancelReason
+from superbizagent.domain.run_context import RunContext
 from superbizagent.errors import ClientGone, ObserverFailed, RunCancelled
 from superbizagent.ports import Observer, RunControl, StatusCode
 

@@ -24,7 +24,8 @@ from superbizagent.domain.content import (
 from superbizagent.domain.draft import Claim, Draft, MissingContext
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
-from superbizagent.domain.run import ReleaseOutcome, RunContext
+from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import DraftChecked
 from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import BudgetExhausted

@@ -5,7 +5,7 @@ import asyncio
 from superbizagent.application.journal import code_of
 from superbizagent.domain.budget import Reservation
 from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import ModelCalled
 from superbizagent.errors import ModelTimeout
 from superbizagent.ports import Model

@@ -7,7 +7,7 @@ from superbizagent.application.progress import Progress
 from superbizagent.application.release import Released, release
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.previous_turn import PreviousTurn
-from superbizagent.domain.run import RunContext
+from superbizagent.domain.run_context import RunContext
 from superbizagent.ports import Clock
 
 
