@@ -100,8 +100,8 @@ class ReadOnlyDatabase:
         return columns
 
     def _evidence(self, fetched: Fetched, statement: CheckedStatement) -> Evidence:
-        exposures = statement.secrets.exposures(fetched.columns)
-        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact, exposures)
+        secret = statement.secrets.among(fetched.columns)
+        format_ = RowFormat.for_names(fetched.columns, self._limits.cell, self._redact, secret)
         lines = _within([format_.row(row) for row in fetched.rows], self._limits.size)
         truncated = fetched.more or len(lines) < len(fetched.rows)
         own_limit = not truncated and statement.limit is not None and len(lines) >= statement.limit > 0

@@ -8,10 +8,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from superbizagent.adapters.business_database.secret_columns import Exposure
-
 _FIELD: Final = '"password": '
-_HIDDEN: Final = '"[hidden: made of a secret]"'
 # Python refuses to write out integers beyond 4,300 digits.
 _MAX_INTEGER_BITS: Final = 4_096
 
@@ -26,7 +23,7 @@ class RowFormat:
     columns: tuple[str, ...]
     cell_limit: int
     redact: Callable[[str], str] = str
-    exposures: Sequence[Exposure] = ()
+    secret: Sequence[bool] = ()
     cut_cells: int = 0
 
     @classmethod
@@ -35,7 +32,7 @@ class RowFormat:
         names: Sequence[str],
         cell_limit: int,
         redact: Callable[[str], str] = str,
-        exposures: Sequence[Exposure] = (),
+        secret: Sequence[bool] = (),
     ) -> "RowFormat":
         """Two columns of one name become `name` and `name_2`."""
         taken: set[str] = set()
@@ -46,19 +43,17 @@ class RowFormat:
                 candidate, number = f"{name}_{number}", number + 1
             taken.add(candidate)
             columns.append(candidate[:200])
-        return cls(tuple(columns), cell_limit, redact, exposures)
+        return cls(tuple(columns), cell_limit, redact, secret)
 
     def row(self, values: Sequence[Any]) -> str:
         """One JSON object, keys in the order of the columns."""
-        exposures = self.exposures or [Exposure.PLAIN] * len(values)
-        fields = zip(self.columns, values, exposures, strict=True)
-        return "{" + ", ".join(f"{_quoted(name)}: {self._shown(value, how)}" for name, value, how in fields) + "}"
+        secret = self.secret or [False] * len(values)
+        fields = zip(self.columns, values, secret, strict=True)
+        return "{" + ", ".join(f"{_quoted(name)}: {self._shown(value, hidden)}" for name, value, hidden in fields) + "}"
 
-    def _shown(self, value: Any, how: Exposure) -> str:
-        if value is None or how is Exposure.PLAIN:
+    def _shown(self, value: Any, hidden: bool) -> str:
+        if value is None or not hidden:
             return self._cell(value)
-        if how is Exposure.DERIVED:
-            return _HIDDEN
         return self.redact(_FIELD + _quoted(_text(value))).removeprefix(_FIELD)
 
     def _cell(self, value: Any) -> str:
