@@ -17,7 +17,8 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from superbizagent.adapters.business_database import read_only_database
-from superbizagent.adapters.business_database.statement_guard import Dialect, check_statement
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import check_statement
 from superbizagent.domain.evidence import QueryMysql
 from superbizagent.errors import StatementRefused, SuperBizAgentError
 from tests.corpus import plain_client

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from superbizagent.adapters.business_database.statement_guard import Dialect
+from superbizagent.adapters.business_database.quotes import Dialect
 
 _FOLDER: Final = Path(__file__).parent / "sql"
 

@@ -10,7 +10,8 @@ from sqlalchemy.engine import make_url
 from superbizagent.adapters.business_database import QueryLimits, ReadOnlyDatabase, read_only_database
 from superbizagent.adapters.business_database.driver import MAX_FETCHED
 from superbizagent.adapters.business_database.mysql_driver import MysqlDriver
-from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect, check_statement
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import CheckedStatement, check_statement
 from superbizagent.domain.evidence import QueryMysql
 from superbizagent.errors import StatementRefused, SuperBizAgentError
 from tests.corpus import plain_client

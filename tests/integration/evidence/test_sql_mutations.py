@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from superbizagent.adapters.business_database.mysql_driver import session_statements
-from superbizagent.adapters.business_database.statement_guard import Dialect, check_statement
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import check_statement
 from superbizagent.errors import StatementRefused
 from tests.corpus import plain_client
 from tests.corpus.statements import SECRETS, TABLES, benign, hostile

@@ -2,8 +2,9 @@
 
 import pytest
 
+from superbizagent.adapters.business_database.quotes import Dialect
 from superbizagent.adapters.business_database.statement_cost import MAX_TABLES
-from superbizagent.adapters.business_database.statement_guard import Dialect, check_statement
+from superbizagent.adapters.business_database.statement_guard import check_statement
 from superbizagent.errors import StatementRefused
 
 TABLES = ("runs", "orders")

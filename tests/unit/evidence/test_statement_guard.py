@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superbizagent.adapters.business_database.statement_guard import Dialect, check_statement
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import check_statement
 from superbizagent.errors import StatementRefused
 
 TABLES = ("runs", "orders")
@@ -15,9 +16,10 @@ EXECUTED_COMMENTS = (  # P070
     "SELECT /*!50000 SLEEP*/(3)",
     "SELECT 1 /*M! UNION SELECT secret FROM runs */",
     "SELECT 1 /*!100000 UNION SELECT secret FROM runs */",
-    "SELECT 1 /* plain */",
-    "SELECT 1 -- end",
-    "SELECT 1 # end",
+    "SELECT 1 /* /*! UNION SELECT secret FROM runs */",
+    "SELECT 1 -- /*! UNION SELECT secret FROM runs */",
+    "SELECT 1 --UNION",
+    "SELECT 1 */ 2",
     "SELECT /*+ MAX_EXECUTION_TIME(0) */ 1",
     "SELECT 1 /* never closed",
 )
@@ -193,6 +195,8 @@ def test_refused(statement: str, dialect: Dialect) -> None:
         "SELECT TIMESTAMPDIFF(SECOND, a, b), COALESCE(a, b), CAST(a AS CHAR), IFNULL(a, 1) FROM runs",
         "SELECT COUNT(DISTINCT id) FROM runs WHERE a BETWEEN 1 AND 2 AND NOT (b <=> 3) AND c REGEXP '^x'",
         "SELECT 1 FROM DUAL",
+        "SELECT MAKETIME(1, 2, 3), INET6_ATON(a), IS_IPV4(b), GROUPING(c) FROM runs GROUP BY c WITH ROLLUP",
+        "SELECT PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY a) OVER (PARTITION BY b) FROM runs",
         "SELECT MEDIAN(a) OVER (PARTITION BY b), JSON_QUERY(c, '$.a'), NVL2(d, 1, 2) FROM runs",
         "select id from runs where created_at >= '2026-11-30 14:00:00' order by id;",
     ],
@@ -200,6 +204,56 @@ def test_refused(statement: str, dialect: Dialect) -> None:
 def test_allowed_as_it_stands(statement: str) -> None:
     """P041, P072: the text that was checked is the text that runs."""
     assert check_statement(statement, "mysql", TABLES).text == statement.removesuffix(";")
+
+
+@pytest.mark.spec("SEC-1")
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("-- failed ones\nSELECT 1", "SELECT 1"),
+        ("/* why; */ SELECT 1 -- ; SELECT 2", "SELECT 1"),
+        ("SELECT id -- bob's\n, 'a -- b' FROM runs; -- end", "SELECT id  \n, 'a -- b' FROM runs"),
+        ("SELECT/**/1", "SELECT 1"),
+        ("SELECT 1 /* \" */ , '/* x */'", "SELECT 1   , '/* x */'"),
+        ("SELECT 1 --\r\n", "SELECT 1"),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_server_gets_a_comment(statement: str, text: str, dialect: Dialect) -> None:
+    """P072: what is left without them is what was checked and what runs."""
+    assert check_statement(statement, dialect, TABLES).text == text
+
+
+@pytest.mark.spec("SEC-1")
+def test_only_mysql_has_comments_after_a_hash() -> None:
+    assert check_statement("SELECT 1 # it's\n+ 1", "mysql", TABLES).text == "SELECT 1  \n+ 1"
+    with pytest.raises(StatementRefused):
+        check_statement("SELECT 1 # it's\n+ 1", "sqlite", TABLES)
+
+
+@pytest.mark.spec("SEC-1")
+@pytest.mark.parametrize(
+    ("statement", "hint"),
+    [
+        ("SELECT 1--1", "write `- -1`"),
+        ("SELECT /*+ NO_MERGE(t) */ 1", "hints"),
+        ("SELECT id FROM runs USE INDEX (a)", "index hint"),
+        ("SELECT SQL_NO_CACHE id FROM runs", "modifier after SELECT"),
+        ("SELECT TO_BASE64(id) FROM runs", "TO_BASE64"),
+        ("SELECT _utf8mb4'a'", "introducers"),
+        ("SELECT * FROM (VALUES (1)) AS v", "UNION ALL"),
+        ("WITH RECURSIVE h AS (SELECT 0 AS h UNION ALL SELECT h + 1 FROM h) SELECT h FROM h", "group by the times"),
+        ("SELECT id FROM nope", "runs, orders"),
+        ("SELECT id FROM x.runs", "without a schema"),
+        ("DESCRIBE runs", "listed already"),
+        ("SELECT", "selects nothing"),
+    ],
+)
+def test_a_refusal_tells_what_to_write_instead(statement: str, hint: str) -> None:
+    with pytest.raises(StatementRefused) as raised:
+        check_statement(statement, "mysql", TABLES)
+
+    assert hint in raised.value.hint
 
 
 def test_tables_and_the_outermost_limit_are_told() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import CheckedStatement
 
 # Bytes or characters of raw values that one result may hold in memory, whatever is shown of them.
 MAX_FETCHED: Final = 16 * 1024 * 1024

@@ -16,8 +16,9 @@ from sqlalchemy.pool import NullPool
 
 from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
 from superbizagent.adapters.business_database.encryption import Encryption
+from superbizagent.adapters.business_database.quotes import Dialect
 from superbizagent.adapters.business_database.statement_cost import GROUP_CONCAT_LENGTH
-from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+from superbizagent.adapters.business_database.statement_guard import CheckedStatement
 from superbizagent.adapters.mysql_login import Login, signed_in
 from superbizagent.adapters.mysql_tls import without_tls_options
 from superbizagent.errors import (
@@ -34,7 +35,7 @@ _CONNECT_SECONDS: Final = 5
 _READ_GRACE: Final = 5
 
 _TIMED_OUT: Final = frozenset((1317, 1969, 3024))
-_REFUSED: Final = frozenset((1044, 1142, 1143, 1227, 1290, 1370, 1792))
+_REFUSED: Final = frozenset((1044, 1142, 1143, 1227, 1290, 1792))
 _WRONG: Final[dict[int, str]] = {
     1052: "A column's name is ambiguous. Write TABLE.COLUMN.",
     1054: "There is no such column.",
@@ -49,6 +50,8 @@ _WRONG: Final[dict[int, str]] = {
     1247: "An alias is used where it is not known yet.",
     1248: "Every subquery in FROM needs an alias.",
     1305: "There is no such function in this database.",
+    # To a user who may not run any, MariaDB says of an unknown function that it may not be run.
+    1370: "There is no such function in this database.",
     1582: "A function has the wrong number of arguments.",
 }
 _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))

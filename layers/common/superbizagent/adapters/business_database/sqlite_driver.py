@@ -9,7 +9,8 @@ from typing import Final
 from urllib.parse import quote
 
 from superbizagent.adapters.business_database.driver import Column, Fetched, QueryLimits, first_rows
-from superbizagent.adapters.business_database.statement_guard import CheckedStatement, Dialect
+from superbizagent.adapters.business_database.quotes import Dialect
+from superbizagent.adapters.business_database.statement_guard import CheckedStatement
 from superbizagent.adapters.business_database.vocabulary import FUNCTIONS
 from superbizagent.errors import (
     EvidenceError,

@@ -1,8 +1,8 @@
 """Which statements may reach the business database (SEC-1): one SELECT over the listed tables.
 
 The text that is checked is the text that runs, so nothing that a server could read differently gets
-through: comments are refused outright (servers execute some of them), and so are characters outside
-of quotes that parsers disagree about. What is left is parsed, and the tree may hold only the node
+through: comments are taken out beforehand (those that servers execute are refused), and refused are
+characters outside of quotes that parsers disagree about. What is left is parsed, and the tree may hold only the node
 types, functions and tables that are listed here; all else is refused.
 """
 
@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from superbizagent.adapters.business_database.comments import without_comments
+from superbizagent.adapters.business_database.quotes import Dialect, after_quoted, opening_quotes
 from superbizagent.adapters.business_database.secret_columns import SecretColumns
 from superbizagent.adapters.business_database.statement_cost import check_cost
 from superbizagent.adapters.business_database.vocabulary import (
@@ -26,8 +28,6 @@ from superbizagent.adapters.business_database.vocabulary import (
     NODES,
 )
 from superbizagent.errors import StatementRefused
-
-Dialect = Literal["mysql", "sqlite"]
 
 MAX_LENGTH: Final = 10_000
 MAX_NESTING: Final = 24
@@ -75,13 +75,13 @@ class CheckedStatement:
 def check_statement(
     statement: str, dialect: Dialect, tables: Collection[str], is_secret: Callable[[str], bool] = _nothing
 ) -> CheckedStatement:
-    """The statement without a last semicolon; raises StatementRefused with a hint for the model.
+    """The statement without comments and a last semicolon; raises StatementRefused with a hint for the model.
 
     `is_secret` tells by a column's name whether it holds secrets.
     """
     if len(statement) > MAX_LENGTH:
         raise StatementRefused(f"The statement has {len(statement)} characters; at most {MAX_LENGTH} are allowed.")
-    text = statement.strip(" \t\r\n")
+    text = without_comments(statement, dialect).strip(" \t\r\n")
     text = text[:-1].rstrip(" \t\r\n") if text.endswith(";") else text
     if not text:
         raise StatementRefused("The statement is empty. Write one SELECT.")
@@ -113,6 +113,8 @@ def _checked(
     root = trees[0]
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise StatementRefused("Only a SELECT is allowed; the tables and their columns are listed already.")
+    if isinstance(root, exp.Select) and not root.expressions:
+        raise StatementRefused("The statement selects nothing. Write one SELECT.")
     names = _TableNames(dialect, tables)
     read: dict[str, None] = {}
     for node in root.walk():
@@ -155,18 +157,16 @@ def _check_characters(text: str, dialect: Dialect) -> None:
         raise StatementRefused("The statement holds a zero character.")
     depth = 0
     for part in _outside_quotes(text, dialect):
-        _check_outside(part, dialect)
+        _check_outside(part)
         for character in part:
             depth += {"(": 1, ")": -1}.get(character, 0)
             if depth > MAX_NESTING:
                 raise StatementRefused(f"Brackets may be nested {MAX_NESTING} deep at most.")
 
 
-def _check_outside(part: str, dialect: Dialect) -> None:
-    if "/*" in part or "*/" in part:
-        raise StatementRefused("Comments and hints are not allowed. Leave them out.")
-    if "--" in part or (dialect == "mysql" and "#" in part):
-        raise StatementRefused("Comments are not allowed. Leave them out; write `- -1` for a double minus.")
+def _check_outside(part: str) -> None:
+    if any(mark in part for mark in ("/*", "*/", "--")):
+        raise StatementRefused("A comment is not closed or not opened. Leave comments out.")
     if "@" in part:
         raise StatementRefused("User and system variables are not allowed.")
     for character in part:
@@ -181,31 +181,14 @@ def _outside_quotes(text: str, dialect: Dialect) -> Iterator[str]:
     """The pieces of `text` that are not in quotes, by the server's own rules of quoting."""
     position = 0
     begin = 0
-    quotes = "'\"`" if dialect == "mysql" else "'\"`["
+    quotes = opening_quotes(dialect)
     while position < len(text):
         if text[position] not in quotes:
             position += 1
             continue
         yield text[begin:position]
-        position = begin = _after_quoted(text, position, backslash=dialect == "mysql")
+        position = begin = after_quoted(text, position, dialect)
     yield text[begin:]
-
-
-def _after_quoted(text: str, position: int, *, backslash: bool) -> int:
-    opening = text[position]
-    closing = "]" if opening == "[" else opening
-    position += 1
-    while position < len(text):
-        character = text[position]
-        if character == "\\" and backslash and opening != "`":
-            position += 2
-        elif character != closing:
-            position += 1
-        elif opening != "[" and text[position + 1 : position + 2] == closing:
-            position += 2
-        else:
-            return position + 1
-    raise StatementRefused("A quotation is not closed.")
 
 
 def _check_tokens(tokens: list[Token]) -> None:
@@ -254,9 +237,12 @@ def _check_node(node: exp.Expr) -> None:
         if not isinstance(node.this, str) or node.this.lower() not in FUNCTIONS:
             raise StatementRefused(f"The function {_shown(node.name)} is not allowed.")
     elif isinstance(node, exp.With) and node.args.get("recursive"):
-        raise StatementRefused("Recursive queries are not allowed.")
+        raise StatementRefused(
+            "Recursive queries are not allowed. To count by time, group by the times that there are: a time that is"
+            " missing has no rows."
+        )
     elif kind not in NODES:
-        raise StatementRefused(f"{_shown(kind)} is not allowed in a statement.")
+        raise StatementRefused(_not_allowed(node))
     allowed = ARGUMENTS.get(kind)
     if allowed is None:
         return
@@ -264,7 +250,28 @@ def _check_node(node: exp.Expr) -> None:
         if value and name == "locks":
             raise StatementRefused("Locking reads are not allowed.")
         if value and name not in allowed:
-            raise StatementRefused(f"{_shown(name.strip('_').upper())} is not allowed in a statement.")
+            part = _PARTS.get(name, _shown(name.strip("_").upper()))
+            raise StatementRefused(f"{part} is not allowed in a statement. Leave it out.")
+
+
+# As SQL calls what the parser has names of its own for.
+_PARTS: Final = {
+    "hints": "An index hint (USE, FORCE, IGNORE INDEX)",
+    "hint": "A hint",
+    "operation_modifiers": "A modifier after SELECT (such as SQL_NO_CACHE, STRAIGHT_JOIN)",
+    "into": "INTO",
+    "partition": "PARTITION",
+}
+
+
+def _not_allowed(node: exp.Expr) -> str:
+    if isinstance(node, exp.Func):
+        return f"The function {_shown(node.sql_name())} is not allowed. Do without it."
+    if isinstance(node, exp.Values):
+        return "VALUES is not allowed as a table. Write SELECT … UNION ALL SELECT … instead."
+    if isinstance(node, exp.Introducer):
+        return "Character set introducers are not allowed. Leave them out: the connection uses utf8mb4."
+    return f"{_shown(type(node).__name__)} is not allowed in a statement."
 
 
 def _shown(name: str) -> str:

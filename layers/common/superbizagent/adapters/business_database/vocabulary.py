@@ -23,7 +23,7 @@ _FUNCTIONS: Final = """
     abs ceil ceiling floor round truncate sign sqrt pow power exp ln log log2 log10 mod pi
     degrees radians sin cos tan cot asin acos atan atan2
     rand random crc32 md5 sha1 sha sha2 conv bin oct format bit_count
-    inet_aton inet_ntoa inet6_ntoa
+    inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6
     now current_timestamp curdate current_date curtime current_time localtime localtimestamp
     utc_timestamp
     utc_date utc_time sysdate unix_timestamp from_unixtime date time timestamp datetime year
@@ -42,7 +42,7 @@ _FUNCTIONS: Final = """
     json_valid json_search json_object json_array json_quote json_array_length json_depth json
     json_set json_insert json_replace json_remove json_merge_patch json_array_append json_overlaps
     json_exists json_query json_pretty json_detailed
-    unhex nvl nvl2 median
+    unhex nvl nvl2 median percentile_cont percentile_disc grouping
     match regexp_like regexp_replace regexp_substr regexp_instr
 """
 
@@ -89,8 +89,8 @@ _NODES: Final = """
     TimestampSub TimestampDiff TimeAdd TimeSub TimeDiff LastDay ConvertTimezone
     Extract Year Quarter Month Week WeekOfYear Day DayOfMonth DayOfWeek DayOfYear DayOfWeekIso
     Dayname Monthname
-    Hour Minute Second ToDays MakeTime UnixSeconds UnixDate JulianDay
-    Sin Cos Tan Cot Asin Acos Atan Atan2 Unhex Nvl2 Median
+    Hour Minute Second ToDays MakeTime TimeFromParts UnixSeconds UnixDate JulianDay
+    Sin Cos Tan Cot Asin Acos Atan Atan2 Unhex Nvl2 Median PercentileCont PercentileDisc WithinGroup Grouping
     Typeof
     JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript
     JSONPathWildcard
