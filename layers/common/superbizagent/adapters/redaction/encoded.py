@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject
@@ -21,6 +21,36 @@ _LOGIN: Final = re.compile(
     r"\b_?auth(?:\\{0,7}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,7}[\"'])?(?P<secret>[a-z0-9+/]{8,1024}={0,2})(?![a-z0-9+/=])"
 )
 _USER: Final = re.compile(rb"[\x21-\x39\x3b-\x7e]{1,128}:[\x20-\x7e]{1,512}")
+
+
+# Any text in Base64 that is long enough for a name and a value. Every fourth sign tells whether it can be ASCII;
+# the first one stands before what has to be before it, so that most places are passed by at once.
+_WORD: Final = re.compile(
+    r"[I-Za-f](?<![A-Za-z0-9+/_-].)[A-Za-z0-9+/_-]{3}(?:[I-Za-f][A-Za-z0-9+/_-]{3}){2}"
+    r"[A-Za-z0-9+/_-]{12,65536}={0,2}(?![A-Za-z0-9+/_=-])"
+)
+_PRINTED: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]*")
+_TO_PLAIN: Final = str.maketrans("-_", "+/")
+
+
+def decoded_text(holds_secret: Callable[[str], bool]) -> Detector:
+    """Finds texts in Base64 in which `holds_secret` finds one."""
+
+    def find(subject: Subject) -> Iterator[Span]:
+        for match in _WORD.finditer(subject.text):
+            word = match.group().translate(_TO_PLAIN)
+            # Nearly all long words end here: they are no text once decoded.
+            if not _is_ascii_text(_decoded(word[:16])):
+                continue
+            text = _decoded(word)
+            if _PRINTED.fullmatch(text) and holds_secret(text.decode("utf-8", "replace")):
+                yield Span(match.start(), match.end())
+
+    return Detector(find)
+
+
+def _is_ascii_text(data: bytes) -> bool:
+    return bool(data) and data.isascii() and _PRINTED.fullmatch(data) is not None
 
 
 def _keys(subject: Subject) -> Iterator[Span]:

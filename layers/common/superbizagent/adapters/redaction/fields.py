@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from superbizagent.adapters.redaction.spans import PLACEHOLDER, PLACEHOLDER_TEXT, Detector, Span, Subject, matching
+from superbizagent.adapters.redaction.spans import PLACEHOLDER_TEXT, Detector, Span, Subject, matching
 from superbizagent.adapters.redaction.values import is_long_secret, is_secret
 
 _CHINESE: Final = (
@@ -15,7 +15,7 @@ _CHINESE: Final = (
 
 
 def _escaped(word: str) -> str:
-    return "".join(rf"\\{{1,7}}u{ord(character):04x}" for character in word)
+    return "".join(character if character.isascii() else rf"\\{{1,7}}u{ord(character):04x}" for character in word)
 
 
 def _written(word: str) -> str:
@@ -23,24 +23,37 @@ def _written(word: str) -> str:
     return f"{word}|{_escaped(word)}"
 
 
+# Passwords as other languages call them, in lower case; a name in ASCII stands by itself only.
+_FOREIGN: Final = (
+    *("contraseña", "пароль", "пароля", "паролем", "パスワード", "暗証番号", "비밀번호", "암호", "hasło", "hasła"),
+    *("lösenord", "jelszó", "şifre", "mật khẩu", "รหัสผ่าน", "पासवर्ड", "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא"),
+    "κωδικός πρόσβασης",
+)
+_FOREIGN_ASCII: Final = (
+    "parola|wachtwoord|adgangskode|salasana|heslo|kata sandi|palavra[ -]passe|contrasenya|haslo|sifre"
+)
+
+
 # Names are looked for in lower case, wherever they stand in a longer one: `spring.datasource.dbPassword`.
 _STRONG: Final = (
-    r"passw(?:or)?d|passwd|passcode|passwort|kennwort|contrase[nñ]a|mot de passe|senha|пароль|パスワード|비밀번호"
+    r"passw(?:or)?d|passwd|passcode|passwort|kennwort|contrasena|mot de passe|senha"
+    rf"|(?<![a-z])(?:{_FOREIGN_ASCII})(?![a-z])"
     r"|secret[_-]?(?:access[_-]?)?key|secret[_-]?(?:token|string|text)|shared[_-]?access[_-]?signature"
     r"|(?<![a-z])(?:otp|cvv2?|cvc)|jsessionid|phpsessid|asp\.net_sessionid|connect\.sid|laravel_session"
-    rf"|{'|'.join(map(_written, _CHINESE))}"
+    rf"|{'|'.join(map(_written, (*_CHINESE, *_FOREIGN)))}"
 )
 # Secrets after these words only, or surer ones: `primary_key`, `error code`, `Unexpected token:`.
-_QUALIFIED: Final = r"key|code|pwd|pass|token|secret"
+_QUALIFIED: Final = r"key|code|pwd?|pass|token|secret"
 _QUALIFIERS: Final = {
     "key": re.compile(
         r"(?:private|api|access|account|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|master|storage|auth|licen[sc]e|service"
-        r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer"
+        r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer|application|integration|write|ingest(?:ion)?|functions|fernet|shared|symmetric|wrapping"
         r"|webhook|admin|root|database|cookie|secure|pre[_-]?shared|openai|azure|google|stripe|anthropic|sendgrid"
         r"|datadog|new[_-]?relic|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
     ),
     "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
     "pwd": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
+    "pw": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|bind|ldap|old|new|my|login)?[_.-]?$"),
     "pass": re.compile(
         r"(?:db|user|smtp|root|admin|mysql|postgres|pg|ftp|ssh|ldap|redis|mail|key|auth|login|my|sudo)[_.-]?$"
     ),
@@ -48,38 +61,52 @@ _QUALIFIERS: Final = {
     "secret": re.compile(r"[a-z0-9][_.-]?$"),
 }
 _WEAK: Final = r"credentials?|creds?|signature|authorization|(?<![a-z])(?:jwt|sig|hmac)"
-_NEVER_WEAK: Final = ("key", "code", "pwd")
+_NEVER_WEAK: Final = ("key", "code", "pw", "pwd")
+# Tokens that open nothing: they tell where to read on. A secret of an ARN is its name.
+_NO_SECRETS: Final = {
+    "token": re.compile(
+        r"(?:pagination|page|next|continuation|continue|cursor|resume|sync|fencing|idempotency|cancellation|change"
+        r"|marker)[ _-]?$"
+    ),
+    "secret": re.compile(r"\barn:[\w:*/-]{1,100}:$"),
+}
 _SENTENCES: Final = r"pass[_-]?phrase|mnemonic|(?:seed|recovery)[ _-]?phrase"
 _SUFFIX: Final = (
     r"(?:[_.-]?(?:hash|hashed|digest|encrypted|enc|plain|plaintext|value|text|b64|base64|prod|production|dev|test|staging"
     r"|new|old|current|previous|confirm|confirmation|again|repeat|base|primary|secondary|main|default|md5|sha1|sha256|[0-9]{1,3}))?"
 )
 # After the name: the end of its quotes or emphasis, a remark in brackets.
-_CLOSE: Final = r"(?:\\{0,7}[\"'`”’」]|[*_]{1,3}|\]|\))?(?:\s?[(（][^()（）\n]{0,30}[)）])?"
+_ENTITY: Final = r"&(?:amp;)?(?:quot|apos|#0?3[49]|#x2[27]);"
+_CLOSE: Final = rf"(?:\\{{0,15}}[\"'`”’」]|{_ENTITY}|[*_]{{1,3}}|\]|\))?(?:\s?[(（][^()（）\n]{{0,30}}[)）])?"
 _EQUALS: Final = r"\s{0,8}(?:=>|->|:=|={1,3}|!=|＝|%3d|\\{1,7}u(?:003d|ff1d))\s{0,4}"
-_COLON: Final = r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3})?\s{0,8}"
+_COLON: Final = r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3})?(?:\s|\\{1,7}[nrt]){0,8}"
 _BLOCK: Final = r"\s{0,4}:\s{0,4}[|>][+-]?[ \t]{0,4}\n\s{1,40}"
 _XML: Final = r"(?:\s[^<>\n]{0,100})?>\s{0,4}(?=[^\s<])"
 _NAMED_VALUE: Final = (
-    r"(?:[\s,;]|\\{1,7}[nrt]){0,40}(?:<|\\{0,7}[\"'])?(?:value|default|val)(?:\\{0,7}[\"'])?\s{0,4}(?:[:=>])\s{0,4}"
+    r"(?:[\s,;]|\\{1,7}[nrt]){0,40}(?:<|\\{0,15}[\"'])?(?:value|default|val)(?:\\{0,15}[\"'])?\s{0,4}(?:[:=>])\s{0,4}"
 )
-_LIST: Final = r"(?:\[\s{0,4}(?=\\{0,7}[\"'`]))?"
-_CELL: Final = r"\s{0,40}\|\s{0,40}|\s{0,4},\s{0,4}(?=\\{0,7}[\"'])|\t\s{0,8}"
+_LIST: Final = r"(?:\[\s{0,4}(?=\\{0,15}[\"'`]))?"
+_CELL: Final = r"\s{0,40}\|\s{0,40}|\s{0,4},\s{0,4}(?=\\{0,7}[\"'])|(?:\t|\\{1,7}t)\s{0,8}"
 _VERBS: Final = ("为", "是", "改为", "改成", "重置为", "设为", "设置为", "变更为", "更新为")
 _PROSE: Final = (
     r"(?:\s(?:for|of)\s\S{1,60})?(?:\s(?:has been|have been|was|is|got))?(?:\s(?:changed|set|reset|updated|rotated))?"
     rf"\s?(?:is now|is|was|are|became|to|of|{'|'.join(map(_written, _VERBS))})\s?(?:[:：=]\s?)?"
 )
 _CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=[\"'])"
+# CloudFormation's reference to a secret holds such names, and no secret.
+_REFERENCES: Final = r"\{\{resolve:[^{}\n]{0,300}\}\}"
 _FIELD: Final = re.compile(
-    rf"{PLACEHOLDER_TEXT}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
+    rf"{PLACEHOLDER_TEXT}|{_REFERENCES}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
-    rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<xml>{_XML})|(?P<value>{_NAMED_VALUE})"
+    rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<value>{_NAMED_VALUE})|(?P<xml>{_XML})"
     rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL}))"
 )
 _SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call")
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
-_OPENING: Final = re.compile(r"(?P<escapes>\\{0,7})(?P<quote>[\"'`“‘「])")
+# Before its quotes a string may have what kind it is: N'…' of SQL, b'…' of Python.
+_OPENING: Final = re.compile(
+    rf"(?:(?i:[nrbuf]|rb|br|_utf8(?:mb4)?)(?=\\{{0,15}}[\"']))?(?P<escapes>\\{{0,15}})(?P<quote>[\"'`“‘「]|{_ENTITY})"
+)
 _CLOSING: Final = {"“": "”", "‘": "’", "「": "」"}
 # A mark that ends a value only where another field begins after it, or none of its characters.
 _BARE: Final = re.compile(
@@ -88,7 +115,10 @@ _BARE: Final = re.compile(
     r"|[()\[\]{}](?!secret:)(?=[\w$%^!@#*~+])"
     r"|\\(?![nrtbfux\"'\\/]|\Z)|&(?=amp;))++"
 )
+_PROSE_AFTER: Final = re.compile(r"[a-z]+ (?:must|should|is|was|has|cannot|can|may|needs|does|did|will|not)\b")
 _LINE: Final = re.compile(r"[^\n\"',;<>\\]+")
+_LINE_BREAK: Final = re.compile(r"\n|\\{1,7}n")
+_NEXT_FIELD: Final = re.compile(r"[\w.-]:\Z")
 _LONGEST: Final = 65_536
 _JUDGED: Final = 200
 """Characters of a bare value that are looked at first: text that looks like a value everywhere takes linear time."""
@@ -98,7 +128,7 @@ def _find(subject: Subject) -> Iterator[Span]:
     at = 0
     while match := _FIELD.search(subject.lowered, at):
         at = match.end()
-        if PLACEHOLDER.fullmatch(match.group()):
+        if match.lastgroup is None:
             continue
         name = _name(subject, match)
         span = _value(subject.text, match, name) if name else None
@@ -121,7 +151,9 @@ def _name(subject: Subject, match: re.Match[str]) -> _Name | None:
     word = match.group("qualified") or match.group("weak")
     weak = match.group("weak") is not None
     if qualified := match.group("qualified"):
-        before = subject.lowered[max(match.start() - 20, 0) : match.start()]
+        before = subject.lowered[max(match.start() - 120, 0) : match.start()]
+        if (other := _NO_SECRETS.get(qualified)) and other.search(before):
+            return None
         weak = not _QUALIFIERS[qualified].search(before)
         if weak and (qualified in _NEVER_WEAK or (qualified == "pass" and before[-1:].isalpha())):
             return None
@@ -141,6 +173,9 @@ def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
         if bare is None:
             return None
         begin, end = bare.span()
+        if _NEXT_FIELD.search(text, match.end() - 1, end) and _LINE_BREAK.search(match.group()):
+            # On the next line there is another field: this one is empty.
+            return None
         if end == at + _JUDGED and _accepted(name, text[begin:end], quoted=False):
             bare = pattern.match(text, at) or bare
             end = bare.end()
@@ -151,6 +186,9 @@ def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
         elif not opening:
             # What follows a bare scheme is found by the rule for headers.
             return None
+    if not opening and _PROSE_AFTER.match(text, begin, end + 12) and text[begin:end].islower():
+        # `password: size must be between 8 and 64`
+        return None
     return Span(begin, end) if end > begin else None
 
 
@@ -195,12 +233,50 @@ def _accepted(name: _Name, value: str, *, quoted: bool) -> bool:
     return is_long_secret(value) and (len(value) >= 16 or name.word not in ("signature", "sig"))
 
 
+def _has_digit_and_letter(value: str) -> bool:
+    """In the middle of prose; of dates, versions and names with numbers only the last has both."""
+    return is_long_secret(value) and any(map(str.isdigit, value)) and not _NO_WORD_OF_SECRET.fullmatch(value)
+
+
+_NO_WORD_OF_SECRET: Final = re.compile(r"v?[0-9][0-9.:TZ+_-]*|[a-z]+[-_]?[0-9]{1,8}", re.IGNORECASE)
+# The value before its name, as some write environments.
+_MARK: Final = r"(?:\\{0,15}[\"'])?"
+_VALUE_FIRST: Final = re.compile(
+    rf"\bvalue{_MARK}\s{{0,4}}:\s{{0,4}}{_MARK}(?P<secret>[^\s\"'\\,{{}}]{{1,1024}}){_MARK}(?:[\s,]|\\{{1,7}}[nrt]){{1,40}}"
+    rf"{_MARK}(?:name|key){_MARK}\s{{0,4}}:\s{{0,4}}{_MARK}(?P<name>[\w.-]{{1,100}})"
+)
+
+
+def _values_first(subject: Subject) -> Iterator[Span]:
+    for match in _VALUE_FIRST.finditer(subject.lowered):
+        name, value = match.group("name", "secret")
+        if is_secret(value) and any(_find(Subject.of(f"{name}={value}"))):
+            yield Span(*match.span("secret"))
+
+
 _OPTION: Final = re.compile(
-    r"(?<!\S)--?(?:[a-z-]{0,30}(?:password|passwd|passphrase|token|secret|api-key|apikey|access-key|secret-key))"
+    r"(?<![\w-])--?(?:[a-z-]{0,30}(?:password|passwd|passphrase|token|secret|api-key|apikey|access-key|secret-key)"
+    r"|(?:[a-z]{1,15}-){0,2}(?:pass|pwd))"
     r"\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,1023})"
 )
 _COMMANDS: Final = re.compile(
     r"\b(?i:mysql|mariadb)[a-z]{0,10}\b[^\n|;]{0,200}?\s-p(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
+)
+# Programs that take a password after `-p` or `-P`; to others these are a port or a path.
+_PROGRAMS: Final = re.compile(
+    r"\b(?:mongo(?:sh|dump|restore|export|import|stat|top)?|cqlsh|rabbitmqadmin|influx|mosquitto_(?:pub|sub)|ipmitool)\b"
+    r"[^\n|;]{0,200}?\s-p\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
+)
+_SET: Final = re.compile(
+    r"\b(?:requirepass|masterauth|auth-pass\s{1,4}[\w.-]{1,64}|net user\s{1,4}[\w.\\-]{1,64}"
+    r"|rabbitmqctl\s(?:add_user|change_password)\s{1,4}\S{1,64}|convertto-securestring(?:\s{1,4}-string)?)\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\/$(-][^\s\"'\\]{0,255})"
+)
+_AUTH: Final = re.compile(
+    r"(?<![\w-])AUTH\s{1,4}(?:(?:PLAIN|LOGIN|XOAUTH2)\s{1,4}|[\w.-]{1,64}\s{1,4})?(?P<secret>[^\s\"'\\]{6,1024})"
+)
+_GIVEN: Final = re.compile(
+    r"\b(?:with|using|new|old|temporary|temp|initial|default)\s(?:the\s)?(?:password|passwd|passphrase|passcode)\s{1,4}"
+    r"(?P<secret>[^\s\"'\\:=(){}\[\],;/]{8,256})"
 )
 _LOGIN: Final = re.compile(
     r"\b(?:curl|wget|http)\b[^\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[\s=]{1,4}(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}"
@@ -219,7 +295,7 @@ _CODES: Final = re.compile(
     r"(?:\s|[:：=]|is|为|是){1,8}(?P<secret>[0-9]{4,8})(?![0-9a-z.:])"
 )
 _SHELL: Final = re.compile(
-    r"\b(?:sshpass\s{1,4}-p|redis-cli\b[^\n|;]{0,100}?\s-a|(?:docker|podman|helm|az)\b[^\n|;]{0,60}?\slogin\b[^\n|;]{0,200}?\s-p)"
+    r"\b(?:sshpass\s{1,4}-p|redis-cli\b[^\n|;]{0,100}?\s-a|(?:docker|podman|nerdctl|helm|az|oras|crane|skopeo)\b[^\n|;]{0,60}?\slogin\b[^\n|;]{0,200}?\s-p)"
     r"\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\]{1,256})"
 )
 _NETRC: Final = re.compile(r"\blogin\s{1,8}\S{1,100}\s{1,8}password\s{1,8}(?P<secret>\S{1,256})")
@@ -228,18 +304,31 @@ _SQL: Final = re.compile(
 )
 
 _HINTS: Final = (
-    *("pass", "pwd", "key", "secret", "token", "cred", "authorization", "jwt", "sig", "hmac", "code"),
+    *("pass", "pw", "key", "secret", "token", "cred", "authorization", "jwt", "sig", "hmac", "code"),
     *("otp", "cvv", "cvc", "sessid", "sessionid", "connect.sid", "laravel_session", "phrase", "mnemonic"),
-    *("contrase", "kennwort", "senha", "пароль", "パスワード", "비밀번호"),
+    *("contrase", "kennwort", "senha", "parola", "wachtw", "adgangs", "salasana", "heslo", "haslo"),
+    *("kata sandi", "sifre", "palavra"),
     *_CHINESE,
+    *_FOREIGN,
     # As JSON writes the Chinese ones for readers of ASCII.
     "\\u",
 )
 
 DETECTORS: Final = (
     Detector(_find, _HINTS),
-    Detector(matching(_OPTION, is_secret, lowered=True), ("--", " -p", " -t", " -s")),
+    Detector(_values_first, ("value",)),
+    Detector(matching(_OPTION, is_secret, lowered=True), ("--", "-p", "-t", "-s", "-a")),
     Detector(matching(_COMMANDS, is_secret), ("mysql", "mariadb")),
+    Detector(
+        matching(_PROGRAMS, is_secret, lowered=True),
+        ("mongo", "cqlsh", "rabbitmqadmin", "influx", "mosquitto", "ipmitool"),
+    ),
+    Detector(
+        matching(_SET, is_secret, lowered=True),
+        ("requirepass", "masterauth", "auth-pass", "net user", "rabbitmqctl", "securestring"),
+    ),
+    Detector(matching(_AUTH, _has_digit_and_letter), ("auth ",)),
+    Detector(matching(_GIVEN, _has_digit_and_letter, lowered=True), ("pass",)),
     Detector(matching(_LOGIN, is_secret), ("curl", "wget", "http ")),
     Detector(matching(_SHELL, is_secret, lowered=True), ("sshpass", "redis-cli", "login")),
     Detector(matching(_SHORT, is_secret, lowered=True), ("openssl", "ldap", "net use")),

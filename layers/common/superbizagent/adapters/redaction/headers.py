@@ -8,8 +8,13 @@ from superbizagent.adapters.redaction.spans import Detector, Span, Subject, matc
 from superbizagent.adapters.redaction.values import is_secret, looks_random
 
 _SCHEME: Final = re.compile(
-    r"\b(?:bearer|basic|negotiate|ntlm|apikey|token)(?:\s|%20|\+|:\s?){1,4}(?!\w{2,30}=[\"'\w])"
+    r"(?<![\w/.-])(?:bearer|basic|negotiate|ntlm|apikey|token)(?:\s|%20|\+|:\s?){1,4}(?!\w{2,30}=(?:\w|\\{0,15}[\"'][\w/]))"
     r"(?P<secret>[a-z0-9+/_.~|-]{8,}={0,2})(?![a-z(])"
+)
+# Whatever scheme a vendor made up: `Authorization: GenieKey …`, `Authorization: Token token=…`.
+_AUTHORIZATION: Final = re.compile(
+    r"authorization(?:\\{0,15}[\"'])?\s{0,4}[:=]\s{0,4}(?:\[\s?)?(?:\\{0,15}[\"'])?[a-z][\w-]{1,30}(?:\s|%20){1,4}"
+    r"(?:(?:token|key|api[_-]?key|secret|password)=(?:\\{0,15}[\"'])?)?(?P<secret>[^\s\"'\\,;]{8,4096})"
 )
 _DIGEST: Final = re.compile(r"\b(?:response|cnonce|nonce|opaque)=\\{0,3}\"?(?P<secret>[0-9a-z+/=]{16,256})")
 _COOKIES: Final = re.compile(
@@ -26,6 +31,11 @@ def _credential(value: str) -> bool:
     return is_secret(value) and (looks_random(value) or re.search(r"[0-9=+/]", value) is not None)
 
 
+def _opaque(value: str) -> bool:
+    """An unknown scheme may also be the first word of a sentence; `name=value` pairs have rules of their own."""
+    return _credential(value) and any(map(str.isdigit, value)) and not re.match(r"\w+=.", value)
+
+
 def _cookies(subject: Subject) -> Iterator[Span]:
     for header in _COOKIES.finditer(subject.lowered):
         begin, end = header.span("pairs")
@@ -39,6 +49,7 @@ def _cookies(subject: Subject) -> Iterator[Span]:
 
 DETECTORS: Final = (
     Detector(matching(_SCHEME, _credential, lowered=True), ("bearer", "basic", "negotiate", "ntlm", "apikey", "token")),
+    Detector(matching(_AUTHORIZATION, _opaque, lowered=True), ("authorization",)),
     Detector(matching(_DIGEST, is_secret, lowered=True), ("digest",)),
     Detector(_cookies, ("cookie",)),
 )

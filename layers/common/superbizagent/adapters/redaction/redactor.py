@@ -6,9 +6,24 @@ import secrets
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from superbizagent.adapters.redaction import addresses, encoded, fields, headers, private_keys, shapes, tables
+from superbizagent.adapters.redaction import (
+    addresses,
+    encoded,
+    fields,
+    headers,
+    manifests,
+    private_keys,
+    shapes,
+    tables,
+)
 from superbizagent.adapters.redaction.invisible import without_invisible
 from superbizagent.adapters.redaction.spans import PLACEHOLDER, Detector, Subject
+
+
+def _holds_secret(text: str) -> bool:
+    subject = Subject.of(text)
+    return any(detector.concerns(subject) and any(detector.find(subject)) for detector in _DETECTORS)
+
 
 # Those that know a secret by its own form come first: its kind must not depend on where it stands.
 _DETECTORS: Final = (
@@ -19,7 +34,9 @@ _DETECTORS: Final = (
     *headers.DETECTORS,
     *fields.DETECTORS,
     tables.DETECTOR,
+    manifests.DETECTOR,
 )
+_ALL: Final = (*_DETECTORS, encoded.decoded_text(_holds_secret))
 _PASSES: Final = 4
 
 
@@ -50,7 +67,7 @@ class SecretRedactor:
 
     def _redacted(self, text: str) -> str:
         subject = Subject.of(text)
-        for detector in _DETECTORS:
+        for detector in _ALL:
             if detector.concerns(subject) and (replaced := "".join(self._pieces(detector, subject))) != subject.text:
                 subject = Subject.of(replaced)
         return subject.text

@@ -23,6 +23,8 @@ _CHINESE_WORDS: Final = (
 # A variable, a template's or a format's field, a call that reads one.
 _REFERENCE: Final = re.compile(
     r"\$\{[^}\n]{0,200}\}?|\$\([^\n]{0,200}|\$[A-Z_][A-Z0-9_]{0,80}|%[A-Z_]{2,80}%|%[-\d.]{0,4}[sdvqr]|\{\{.{0,200}|\{[\w.]{0,80}\}"
+    r"|:[A-Za-z_]{1,80}|@[A-Za-z_]{1,80}|\$[0-9]{1,3}|%\([\w.]{1,80}\)[sdr]"
+    r"|!(?:Ref|Sub|GetAtt|ImportValue|Join|Select|FindInMap|reference|vault|env|secret)\b.{0,200}"
     r"|(?:os\.|process\.|System\.)?(?:environ|getenv|env)\b.{0,80}|<[^>\n]{0,80}>?"
 )
 _PATH: Final = re.compile(
@@ -32,6 +34,13 @@ _ALGORITHM: Final = re.compile(
     r"(?i:hmac-?)?(?i:sha-?[0-9]{1,3}|md5|[ehpr]s(?:256|384|512)|ed25519|x25519|aes(?:-?[0-9]{3})?(?:-[a-z]{3})?|rsa(?:-?[0-9]{4})?|base64|utf-?8)"
 )
 _MASK: Final = re.compile(r"[*x.•·…_#?-]+|\[?\(?(?i:redacted|masked|filtered|hidden|secret|removed)\)?\]?", re.ASCII)
+
+
+# What a validator says of a field, in the field's place.
+_SENTENCE: Final = re.compile(
+    r"(?i:is|must|should|has|was|does|did|may|can|cannot|can't|can not|needs|too|not|at least|field)"
+    r"(?: [A-Za-z0-9,.'-]+)+[.!]?"
+)
 
 
 def standing(value: str) -> str:
@@ -47,7 +56,11 @@ def is_secret(value: str) -> bool:
     if not any(character.isalnum() for character in PLACEHOLDER.sub("", value)):
         return False
     return not (
-        _MASK.fullmatch(plain) or _REFERENCE.fullmatch(plain) or _ALGORITHM.fullmatch(plain) or _PATH.fullmatch(plain)
+        _MASK.fullmatch(plain)
+        or _SENTENCE.fullmatch(plain)
+        or _REFERENCE.fullmatch(plain)
+        or _ALGORITHM.fullmatch(plain)
+        or _PATH.fullmatch(plain)
     )
 
 
