@@ -1,6 +1,9 @@
 """What stands for a secret in systems' texts, and what looks like one and is none."""
 
+from pathlib import Path
 from typing import Final
+
+_CORPUS: Final = Path(__file__).parents[2] / "corpus" / "texts"
 
 # The secret is `hunter2` with what may stand around it.
 SECRETS: Final = (
@@ -110,6 +113,16 @@ SECRETS: Final = (
     "const apiKey = 'hunter2';",
     "pass=hunter2",
     "kubectl create secret generic x --from-literal=token=hunter2",
+    "apiVersion: v1\nkind: Secret\ndata:\n  DB_CONN: aHVudGVy\n  any.file: hunter2",
+    "apiVersion: v1\ndata:\n  conn: hunter2\nkind: Secret\nmetadata:\n  name: db",
+    "kind: Secret\nstringData:\n  app.conf: |\n    user=a\n    thing=hunter2\ntype: Opaque",
+    'log: "kind: Secret\\nstringData:\\n  thing: hunter2\\n"',
+    '{"apiVersion":"v1","data":{"conn":"hunter2"},"kind":"Secret"}',
+    'variable "db_password" {\n  type = string\n  default = "hunter2"\n}',
+    "- value: hunter2\n  name: DB_PASSWORD",
+    "login:\n  password: &main hunter2",
+    "[client]\nuser=root\npassword=hunter2",
+    *(line for line in (_CORPUS / "secrets.txt").read_text("utf-8").split("\n") if line),
 )
 
 NUMBERS: Final = (
@@ -218,4 +231,9 @@ HARMLESS: Final = (
     "pod=checkout-6d4cf56db6-abcde",
     "npm_lifecycle_event=start",
     "2026-11-30T14:02:11.512Z 1790000000123456789",
+    "apiVersion: v1\nkind: ConfigMap\ndata:\n  LOG_LEVEL: debug\n  REGION: eu-central-1",
+    "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: hello\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: db",
+    "secretKeyRef:\n  name: db-credentials\n  key: password",
+    "password:\nuser: bob",
+    *(line for line in (_CORPUS / "harmless.txt").read_text("utf-8").split("\n") if line),
 )

@@ -41,18 +41,28 @@ _WRONG: Final[dict[int, str]] = {
     1054: "There is no such column.",
     1055: "A selected column is neither grouped nor aggregated.",
     1064: "The database could not parse the statement.",
+    1056: "An aggregate can't be grouped by. Group by a column.",
+    1060: "Two columns of a subquery have the same name. Give them aliases.",
+    1066: "Two tables have the same name. Give them aliases.",
     1111: "An aggregate stands where none may, such as in WHERE.",
+    1139: "A regular expression is wrong.",
     1140: "A selected column is neither grouped nor aggregated.",
     1146: "There is no such table.",
+    1221: "ROLLUP and ORDER BY can't stand in one query. Order in a query around it.",
     1222: "The parts of a UNION must have equally many columns.",
+    1235: "The database can't do this, such as LIMIT in a subquery after IN. Join with the subquery instead.",
     1241: "A subquery has more columns than its place allows.",
     1242: "A subquery returned more than one row.",
     1247: "An alias is used where it is not known yet.",
     1248: "Every subquery in FROM needs an alias.",
+    1267: "Texts of different collations are compared. Cast one of them: CONVERT(TEXT USING utf8mb4).",
     1305: "There is no such function in this database.",
     # To a user who may not run any, MariaDB says of an unknown function that it may not be run.
     1370: "There is no such function in this database.",
     1582: "A function has the wrong number of arguments.",
+    1690: "A number is out of range.",
+    3593: "A window function may stand after SELECT and in ORDER BY only. Filter in a query around it.",
+    4015: "A window function may stand after SELECT and in ORDER BY only. Filter in a query around it.",
 }
 _CONNECTION_LOST: Final = frozenset((0, 2003, 2006, 2013, 2014, 2055))
 

@@ -119,7 +119,8 @@ ARGUMENTS: Final[dict[str, frozenset[str]]] = {
     "With": frozenset(("expressions",)),
     "CTE": frozenset(("this", "alias")),
     "TableAlias": frozenset(("this", "columns")),
-    "Limit": frozenset(("expression", "offset")),
+    # GROUP_CONCAT(… LIMIT n) has what it is limited in it.
+    "Limit": frozenset(("this", "expression", "offset")),
     "Fetch": frozenset(("direction", "count", "limit_options")),
     # WITH TIES and PERCENT give another number of rows than the one that is written.
     "LimitOptions": frozenset(("rows",)),

@@ -26,7 +26,8 @@ _USER: Final = re.compile(rb"[\x21-\x39\x3b-\x7e]{1,128}:[\x20-\x7e]{1,512}")
 # Any text in Base64 that is long enough for a name and a value. Every fourth sign tells whether it can be ASCII;
 # the first one stands before what has to be before it, so that most places are passed by at once.
 _WORD: Final = re.compile(
-    r"[I-Za-f](?<![A-Za-z0-9+/_-].)[A-Za-z0-9+/_-]{3}(?:[I-Za-f][A-Za-z0-9+/_-]{3}){2}"
+    r"[I-Za-f](?:(?<![A-Za-z0-9+/_-].)|(?<=\\[nrt].)|(?<=\\u[0-9a-fA-F]{4}.)|(?<=%[0-9A-F]{2}.))"
+    r"[A-Za-z0-9+/_-]{3}(?:[I-Za-f][A-Za-z0-9+/_-]{3}){2}"
     r"[A-Za-z0-9+/_-]{12,65536}={0,2}(?![A-Za-z0-9+/_=-])"
 )
 _PRINTED: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]*")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from superbizagent.adapters.redaction.spans import PLACEHOLDER_TEXT, Detector, Span, Subject, matching
-from superbizagent.adapters.redaction.values import is_long_secret, is_secret
+from superbizagent.adapters.redaction.spans import PLACEHOLDER_TEXT, Detector, Span, Subject
+from superbizagent.adapters.redaction.values import has_digit_and_letter, is_long_secret, is_secret
 
 _CHINESE: Final = (
     *("密码", "密碼", "口令", "密钥", "密鑰", "金鑰", "私钥", "私鑰", "令牌", "權杖", "凭证", "凭据"),
@@ -15,7 +15,18 @@ _CHINESE: Final = (
 
 
 def _escaped(word: str) -> str:
-    return "".join(character if character.isascii() else rf"\\{{1,7}}u{ord(character):04x}" for character in word)
+    return "".join(character if character.isascii() else _escapes(character) for character in word)
+
+
+def _escapes(character: str) -> str:
+    """Of the letter, large or small: what is in lower case is the escape, not the letter."""
+    codes = sorted({f"u{ord(letter):04x}" for letter in (character, character.upper()) if len(letter) == 1})
+    return rf"\\{{1,7}}(?:{'|'.join(codes)})"
+
+
+def _ascii_letters(word: str) -> int:
+    """How many letters of ASCII it begins with."""
+    return next(place for place, letter in enumerate(word) if not letter.isascii())
 
 
 def _written(word: str) -> str:
@@ -39,17 +50,19 @@ _STRONG: Final = (
     r"passw(?:or)?d|passwd|passcode|passwort|kennwort|contrasena|mot de passe|senha"
     rf"|(?<![a-z])(?:{_FOREIGN_ASCII})(?![a-z])"
     r"|secret[_-]?(?:access[_-]?)?key|secret[_-]?(?:token|string|text)|shared[_-]?access[_-]?signature"
-    r"|(?<![a-z])(?:otp|cvv2?|cvc)|jsessionid|phpsessid|asp\.net_sessionid|connect\.sid|laravel_session"
+    r"|(?<![a-z])(?:otp|cvv2?|cvc|psk)(?![a-z])|(?<![a-z])(?:ext|access|git(?:hub|lab)?)_pat(?![a-z])|(?:sdk|cloud|api)_sk(?![a-z])|jsessionid|phpsessid|asp\.net_sessionid|connect\.sid|laravel_session"
     rf"|{'|'.join(map(_written, (*_CHINESE, *_FOREIGN)))}"
 )
 # Secrets after these words only, or surer ones: `primary_key`, `error code`, `Unexpected token:`.
 _QUALIFIED: Final = r"key|code|pwd?|pass|token|secret"
 _QUALIFIERS: Final = {
     "key": re.compile(
-        r"(?:private|api|access|account|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|master|storage|auth|licen[sc]e|service"
-        r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer|application|integration|write|ingest(?:ion)?|functions|fernet|shared|symmetric|wrapping"
+        r"(?:private|api(?:[_-]?v[0-9])?|access|account|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|master|storage|auth|licen[sc]e|service"
+        r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer"
+        r"|application|integration|write|ingest(?:ion)?|functions|fernet|shared|symmetric|wrapping"
         r"|webhook|admin|root|database|cookie|secure|pre[_-]?shared|openai|azure|google|stripe|anthropic|sendgrid"
-        r"|datadog|new[_-]?relic|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
+        r"|datadog|fastly|algolia|cloudflare|sentry|segment|dashscope|new[_-]?relic"
+        r"|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
     ),
     "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
     "pwd": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
@@ -73,39 +86,65 @@ _NO_SECRETS: Final = {
 _SENTENCES: Final = r"pass[_-]?phrase|mnemonic|(?:seed|recovery)[ _-]?phrase"
 _SUFFIX: Final = (
     r"(?:[_.-]?(?:hash|hashed|digest|encrypted|enc|plain|plaintext|value|text|b64|base64|prod|production|dev|test|staging"
-    r"|new|old|current|previous|confirm|confirmation|again|repeat|base|primary|secondary|main|default|md5|sha1|sha256|[0-9]{1,3}))?"
+    r"|new|old|current|previous|confirm|confirmation|again|repeat|base"
+    r"|primary|secondary|main|default|md5|sha1|sha256|[0-9]{1,3})| [0-9])?"
 )
 # After the name: the end of its quotes or emphasis, a remark in brackets.
 _ENTITY: Final = r"&(?:amp;)?(?:quot|apos|#0?3[49]|#x2[27]);"
-_CLOSE: Final = rf"(?:\\{{0,15}}[\"'`”’」]|{_ENTITY}|[*_]{{1,3}}|\]|\))?(?:\s?[(（][^()（）\n]{{0,30}}[)）])?"
+_CLOSE: Final = rf"(?:\\{{0,15}}[\"'`”’」]\]?|{_ENTITY}|[*_]{{1,3}}|\]|\))?(?:\s?[(（][^()（）\n]{{0,30}}[)）])?"
 _EQUALS: Final = r"\s{0,8}(?:=>|->|:=|={1,3}|!=|＝|%3d|\\{1,7}u(?:003d|ff1d))\s{0,4}"
-_COLON: Final = r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3})?(?:\s|\\{1,7}[nrt]){0,8}"
+_COLON: Final = (
+    r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3})?(?:\s|\\{1,7}[nrt]){0,8}"
+    r"(?:(?:!![a-z]{1,12}|&[\w-]{1,40})[ \t]{1,4})?"
+)
 _BLOCK: Final = r"\s{0,4}:\s{0,4}[|>][+-]?[ \t]{0,4}\n\s{1,40}"
-_XML: Final = r"(?:\s[^<>\n]{0,100})?>\s{0,4}(?=[^\s<])"
+_XML: Final = r"(?:\s[^<>\n]{0,100})?(?:>|&gt;)\s{0,4}(?=[^\s<])"
 _NAMED_VALUE: Final = (
-    r"(?:[\s,;]|\\{1,7}[nrt]){0,40}(?:<|\\{0,15}[\"'])?(?:value|default|val)(?:\\{0,15}[\"'])?\s{0,4}(?:[:=>])\s{0,4}"
+    r"(?:[\s,;{]|\\{1,7}[nrt]){0,40}(?:(?:type|description|sensitive)\s{0,8}=\s{0,4}[^\n\\]{1,100}(?:\s|\\{1,7}[nrt]){1,20}){0,3}"
+    r"(?:(?:<|\\{0,15}[\"'])?(?:value|default|val)|\\{0,15}[\"'](?:(?:new|old)(?:[_-]?value)?|after|before))"
+    r"(?:\\{0,15}[\"'])?\s{0,8}(?:[:=>])\s{0,4}"
 )
 _LIST: Final = r"(?:\[\s{0,4}(?=\\{0,15}[\"'`]))?"
-_CELL: Final = r"\s{0,40}\|\s{0,40}|\s{0,4},\s{0,4}(?=\\{0,7}[\"'])|(?:\t|\\{1,7}t)\s{0,8}"
-_VERBS: Final = ("为", "是", "改为", "改成", "重置为", "设为", "设置为", "变更为", "更新为")
-_PROSE: Final = (
-    r"(?:\s(?:for|of)\s\S{1,60})?(?:\s(?:has been|have been|was|is|got))?(?:\s(?:changed|set|reset|updated|rotated))?"
-    rf"\s?(?:is now|is|was|are|became|to|of|{'|'.join(map(_written, _VERBS))})\s?(?:[:：=]\s?)?"
+_CELL: Final = r"\s{0,40}\|\s{0,40}|\s{0,4},\s{0,4}(?=\\{0,7}[\"'])|(?:\t|\\{1,7}t)\s{0,8}|\s{1,4}[–—-]\s{1,4}"
+_VERBS: Final = (
+    "为",
+    "是",
+    "改为",
+    "改成",
+    "重置为",
+    "设为",
+    "设置为",
+    "变更为",
+    "更新为",
+    "は",
+    "는",
+    "은",
+    "è",
+    "é",
+    "это",
 )
-_CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=[\"'])"
+_PROSE: Final = (
+    r"(?:\s(?:for|of|для|für|para|pour|per)\s\S{1,60}?\s?[:=：]\s?|(?:\s(?:for|of)\s\S{1,60})?"
+    r"(?:\s(?:has been|have been|was|is|got))?(?:\s(?:changed|set|reset|updated|rotated))?"
+    rf"\s?(?:(?:is now|is|was|are|became|to|of|lautet|es)\b|{'|'.join(map(_written, _VERBS))})\s?(?:[:：=]\s?)?)"
+)
+_CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=\\{0,15}[\"'])"
+# A directive of a configuration: `insecure-password …`, `ENV DB_PASS …`. In prose the name is one word.
+_DIRECTIVE: Final = r"[ \t]{1,8}(?:reg_sz[ \t]{1,8})?(?=\S)"
 # CloudFormation's reference to a secret holds such names, and no secret.
 _REFERENCES: Final = r"\{\{resolve:[^{}\n]{0,300}\}\}"
 _FIELD: Final = re.compile(
     rf"{PLACEHOLDER_TEXT}|{_REFERENCES}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
     rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<value>{_NAMED_VALUE})|(?P<xml>{_XML})"
-    rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL}))"
+    rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL})|(?P<directive>{_DIRECTIVE}))"
 )
-_SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call")
+_SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call", "directive")
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
-# Before its quotes a string may have what kind it is: N'…' of SQL, b'…' of Python.
+# Before its quotes a string may have what kind it is: N'…' of SQL, b'…' of Python, SecretStr('…').
 _OPENING: Final = re.compile(
-    rf"(?:(?i:[nrbuf]|rb|br|_utf8(?:mb4)?)(?=\\{{0,15}}[\"']))?(?P<escapes>\\{{0,15}})(?P<quote>[\"'`“‘「]|{_ENTITY})"
+    rf"(?:(?:new )?(?:SecretStr|SecureString|Secret|Password|String|Some|Just|Ok|str|quote|bytes|Buffer\.from)"
+    rf"\(\s{{0,2}}(?=\\{{0,15}}[\"'])|(?i:[nrbuf]|rb|br|_utf8(?:mb4)?)(?=\\{{0,15}}[\"']))?(?P<escapes>\\{{0,15}})(?P<quote>[\"'`“‘「]|{_ENTITY})"
 )
 _CLOSING: Final = {"“": "”", "‘": "’", "「": "」"}
 # A mark that ends a value only where another field begins after it, or none of its characters.
@@ -116,6 +155,7 @@ _BARE: Final = re.compile(
     r"|\\(?![nrtbfux\"'\\/]|\Z)|&(?=amp;))++"
 )
 _PROSE_AFTER: Final = re.compile(r"[a-z]+ (?:must|should|is|was|has|cannot|can|may|needs|does|did|will|not)\b")
+_ASCII: Final = re.compile(r"[\x00-\x7f]*")
 _LINE: Final = re.compile(r"[^\n\"',;<>\\]+")
 _LINE_BREAK: Final = re.compile(r"\n|\\{1,7}n")
 _NEXT_FIELD: Final = re.compile(r"[\w.-]:\Z")
@@ -124,9 +164,33 @@ _JUDGED: Final = 200
 """Characters of a bare value that are looked at first: text that looks like a value everywhere takes linear time."""
 
 
+# How every name begins. Each is plain text: places without one are passed by much faster than _FIELD could.
+_BEGINNINGS: Final = (
+    *("pass", "pw", "psk", "key", "code", "token", "secret", "shared", "cred", "author", "jwt", "sig", "hmac", "otp"),
+    *("cvv", "cvc", "jsess", "phpsess", "asp.net_s", "connect.sid", "laravel_s", "mnemonic", "seed", "recovery"),
+    *("ext_pat", "access_pat", "git", "sdk_sk", "cloud_sk", "api_sk", "kennw", "contrase", "mot de", "senha"),
+    *("parola", "wachtw", "adgangs", "salasana", "heslo", "haslo", "kata sandi", "sifre", "palavra"),
+    *_CHINESE,
+    *_FOREIGN,
+    # As JSON writes these for readers of ASCII.
+    "\\u",
+    *(f"{word[:letters]}\\" for word in _FOREIGN if (letters := _ascii_letters(word))),
+)
+_BEGINNING: Final = re.compile("|".join(map(re.escape, (*_BEGINNINGS, "[secret:", "{{resolve:"))))
+
+
+def _field(lowered: str, at: int) -> re.Match[str] | None:
+    """The next name and what leads from it to its value."""
+    while begin := _BEGINNING.search(lowered, at):
+        if match := _FIELD.match(lowered, begin.start()):
+            return match
+        at = begin.start() + 1
+    return None
+
+
 def _find(subject: Subject) -> Iterator[Span]:
     at = 0
-    while match := _FIELD.search(subject.lowered, at):
+    while match := _field(subject.lowered, at):
         at = match.end()
         if match.lastgroup is None:
             continue
@@ -145,6 +209,9 @@ class _Name:
     weak: bool
     sentence: bool
     separator: str
+    joined: bool = False
+    arrow: bool = False
+    """With a word before it, as in a configuration."""
 
 
 def _name(subject: Subject, match: re.Match[str]) -> _Name | None:
@@ -158,7 +225,22 @@ def _name(subject: Subject, match: re.Match[str]) -> _Name | None:
         if weak and (qualified in _NEVER_WEAK or (qualified == "pass" and before[-1:].isalpha())):
             return None
     separator = next(name for name in _SEPARATORS if match.group(name) is not None)
-    return _Name(word or match.group("strong") or "", weak, match.group("sentence") is not None, separator)
+    return _Name(
+        word or match.group("strong") or "",
+        weak,
+        match.group("sentence") is not None,
+        separator,
+        _is_joined(subject, match),
+        "->" in match.group(),
+    )
+
+
+def _is_joined(subject: Subject, match: re.Match[str]) -> bool:
+    before = subject.text[max(match.start() - 12, 0) : match.start() + 1]
+    return (
+        re.search(r"[_-].\Z|[a-z0-9][A-Z]\Z|_(?i:access|api|secret|private|auth)_.\Z|(?i:bind|auth).\Z", before)
+        is not None
+    )
 
 
 def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
@@ -176,6 +258,9 @@ def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
         if _NEXT_FIELD.search(text, match.end() - 1, end) and _LINE_BREAK.search(match.group()):
             # On the next line there is another field: this one is empty.
             return None
+        if name.separator == "prose":
+            # Other scripts go on without a space.
+            end = begin + len(_ASCII.match(text, begin, end).group())  # type: ignore[union-attr]
         if end == at + _JUDGED and _accepted(name, text[begin:end], quoted=False):
             bare = pattern.match(text, at) or bare
             end = bare.end()
@@ -220,7 +305,14 @@ def _accepted(name: _Name, value: str, *, quoted: bool) -> bool:
     if not is_secret(value):
         return False
     if value.isdigit():
+        if name.arrow:
+            # `/account/change-password -> 302`
+            return False
         return len(value) > (6 if name.weak else 2) and name.separator != "cell"
+    if name.separator == "directive":
+        return name.joined and not name.weak and has_digit_and_letter(value)
+    if name.separator == "prose" and name.word in ("token", "secret") and len(value) >= 20:
+        return has_digit_and_letter(value)
     if name.separator in ("cell", "prose"):
         return not name.weak and value.isascii() and is_long_secret(value)
     if name.separator == "call":
@@ -233,12 +325,6 @@ def _accepted(name: _Name, value: str, *, quoted: bool) -> bool:
     return is_long_secret(value) and (len(value) >= 16 or name.word not in ("signature", "sig"))
 
 
-def _has_digit_and_letter(value: str) -> bool:
-    """In the middle of prose; of dates, versions and names with numbers only the last has both."""
-    return is_long_secret(value) and any(map(str.isdigit, value)) and not _NO_WORD_OF_SECRET.fullmatch(value)
-
-
-_NO_WORD_OF_SECRET: Final = re.compile(r"v?[0-9][0-9.:TZ+_-]*|[a-z]+[-_]?[0-9]{1,8}", re.IGNORECASE)
 # The value before its name, as some write environments.
 _MARK: Final = r"(?:\\{0,15}[\"'])?"
 _VALUE_FIRST: Final = re.compile(
@@ -254,86 +340,7 @@ def _values_first(subject: Subject) -> Iterator[Span]:
             yield Span(*match.span("secret"))
 
 
-_OPTION: Final = re.compile(
-    r"(?<![\w-])--?(?:[a-z-]{0,30}(?:password|passwd|passphrase|token|secret|api-key|apikey|access-key|secret-key)"
-    r"|(?:[a-z]{1,15}-){0,2}(?:pass|pwd))"
-    r"\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,1023})"
-)
-_COMMANDS: Final = re.compile(
-    r"\b(?i:mysql|mariadb)[a-z]{0,10}\b[^\n|;]{0,200}?\s-p(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
-)
-# Programs that take a password after `-p` or `-P`; to others these are a port or a path.
-_PROGRAMS: Final = re.compile(
-    r"\b(?:mongo(?:sh|dump|restore|export|import|stat|top)?|cqlsh|rabbitmqadmin|influx|mosquitto_(?:pub|sub)|ipmitool)\b"
-    r"[^\n|;]{0,200}?\s-p\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
-)
-_SET: Final = re.compile(
-    r"\b(?:requirepass|masterauth|auth-pass\s{1,4}[\w.-]{1,64}|net user\s{1,4}[\w.\\-]{1,64}"
-    r"|rabbitmqctl\s(?:add_user|change_password)\s{1,4}\S{1,64}|convertto-securestring(?:\s{1,4}-string)?)\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\/$(-][^\s\"'\\]{0,255})"
-)
-_AUTH: Final = re.compile(
-    r"(?<![\w-])AUTH\s{1,4}(?:(?:PLAIN|LOGIN|XOAUTH2)\s{1,4}|[\w.-]{1,64}\s{1,4})?(?P<secret>[^\s\"'\\]{6,1024})"
-)
-_GIVEN: Final = re.compile(
-    r"\b(?:with|using|new|old|temporary|temp|initial|default)\s(?:the\s)?(?:password|passwd|passphrase|passcode)\s{1,4}"
-    r"(?P<secret>[^\s\"'\\:=(){}\[\],;/]{8,256})"
-)
-_LOGIN: Final = re.compile(
-    r"\b(?:curl|wget|http)\b[^\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[\s=]{1,4}(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}"
-    r":(?P<secret>[^\s\"'\\]{1,256})"
-)
-_SHORT: Final = re.compile(
-    r"(?:\bopenssl\b[^\n|;]{0,200}?\s(?:-k\s{1,4}|-pass(?:in|out)?\s{1,4}pass:)|\bldap[a-z]{3,8}\b[^\n|;]{0,200}?\s-w\s"
-    r"|\bnet use\b[^\n|;]{0,200}?/user:\S{1,64}\s)\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
-)
-_FILE: Final = re.compile(
-    r"\bhtpasswd\s{1,4}(?:-[a-z]{1,6}\s{1,4}){1,3}\S{1,200}\s{1,4}\S{1,100}\s{1,4}(?P<secret>\S{1,256})"
-)
-# Numbers sent to telephones and their like.
-_CODES: Final = re.compile(
-    r"(?:验证码|校验码|动态码|(?<![a-z])(?:otp|pin(?: code)?|(?:verification|security|one-time) code))"
-    r"(?:\s|[:：=]|is|为|是){1,8}(?P<secret>[0-9]{4,8})(?![0-9a-z.:])"
-)
-_SHELL: Final = re.compile(
-    r"\b(?:sshpass\s{1,4}-p|redis-cli\b[^\n|;]{0,100}?\s-a|(?:docker|podman|nerdctl|helm|az|oras|crane|skopeo)\b[^\n|;]{0,60}?\slogin\b[^\n|;]{0,200}?\s-p)"
-    r"\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\]{1,256})"
-)
-_NETRC: Final = re.compile(r"\blogin\s{1,8}\S{1,100}\s{1,8}password\s{1,8}(?P<secret>\S{1,256})")
-_SQL: Final = re.compile(
-    r"\bidentified\s{1,4}(?:with\s{1,4}\S{1,60}\s{1,4})?(?:by|as)\s{1,4}(?:password\s{1,4})?\\{0,3}[\"'](?P<secret>[^\"'\n\\]{1,256})"
-)
-
-_HINTS: Final = (
-    *("pass", "pw", "key", "secret", "token", "cred", "authorization", "jwt", "sig", "hmac", "code"),
-    *("otp", "cvv", "cvc", "sessid", "sessionid", "connect.sid", "laravel_session", "phrase", "mnemonic"),
-    *("contrase", "kennwort", "senha", "parola", "wachtw", "adgangs", "salasana", "heslo", "haslo"),
-    *("kata sandi", "sifre", "palavra"),
-    *_CHINESE,
-    *_FOREIGN,
-    # As JSON writes the Chinese ones for readers of ASCII.
-    "\\u",
-)
-
 DETECTORS: Final = (
-    Detector(_find, _HINTS),
+    Detector(_find, _BEGINNINGS),
     Detector(_values_first, ("value",)),
-    Detector(matching(_OPTION, is_secret, lowered=True), ("--", "-p", "-t", "-s", "-a")),
-    Detector(matching(_COMMANDS, is_secret), ("mysql", "mariadb")),
-    Detector(
-        matching(_PROGRAMS, is_secret, lowered=True),
-        ("mongo", "cqlsh", "rabbitmqadmin", "influx", "mosquitto", "ipmitool"),
-    ),
-    Detector(
-        matching(_SET, is_secret, lowered=True),
-        ("requirepass", "masterauth", "auth-pass", "net user", "rabbitmqctl", "securestring"),
-    ),
-    Detector(matching(_AUTH, _has_digit_and_letter), ("auth ",)),
-    Detector(matching(_GIVEN, _has_digit_and_letter, lowered=True), ("pass",)),
-    Detector(matching(_LOGIN, is_secret), ("curl", "wget", "http ")),
-    Detector(matching(_SHELL, is_secret, lowered=True), ("sshpass", "redis-cli", "login")),
-    Detector(matching(_SHORT, is_secret, lowered=True), ("openssl", "ldap", "net use")),
-    Detector(matching(_FILE, is_secret, lowered=True), ("htpasswd",)),
-    Detector(matching(_CODES, lowered=True), ("码", "otp", "pin", " code")),
-    Detector(matching(_NETRC, is_secret, lowered=True), ("login",)),
-    Detector(matching(_SQL, is_secret, lowered=True), ("identified",)),
 )

@@ -8,6 +8,7 @@ from typing import Final
 
 from superbizagent.adapters.redaction import (
     addresses,
+    commands,
     encoded,
     fields,
     headers,
@@ -32,6 +33,7 @@ _DETECTORS: Final = (
     *shapes.DETECTORS,
     *addresses.DETECTORS,
     *headers.DETECTORS,
+    *commands.DETECTORS,
     *fields.DETECTORS,
     tables.DETECTOR,
     manifests.DETECTOR,

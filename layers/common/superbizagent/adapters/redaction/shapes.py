@@ -74,6 +74,7 @@ _SERVICE_KEYS: Final = (
     r"FLWSECK(?:_TEST)?-[A-Za-z0-9-]{20,60}|CLOJARS_[a-z0-9]{60}|sl\.[A-Za-z0-9_-]{100,}|EAA[A-Za-z0-9]{30,}|tskey-[a-z]{2,10}-[A-Za-z0-9]{8,30}-[A-Za-z0-9]{16,60}",
     r"pcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{40,80}|tvly-[A-Za-z0-9-]{24,80}|ph[xcs]_[A-Za-z0-9]{40,60}|nvapi-[A-Za-z0-9_-]{40,90}",
     r"jina_[A-Za-z0-9]{50,80}|e2b_[a-f0-9]{40,60}|lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{8,12}|sk_[a-f0-9]{48}|rpa_[A-Z0-9]{40,60}",
+    r"[A-Za-z0-9_-]{11,22}:APA91b[A-Za-z0-9_-]{100,}|xoxd-[A-Za-z0-9%+/=_-]{20,255}|hcai[km]_[a-z0-9]{50,70}",
     r"mlsn\.[a-f0-9]{64}|AVNS_[A-Za-z0-9_-]{16,40}|dbt[cu]_[A-Za-z0-9_=-]{30,80}|xau_[A-Za-z0-9]{40,60}|ctx7sk-[a-f0-9-]{32,40}",
     r"fc-[a-f0-9]{32}|EXO[a-f0-9]{24}|K00[0-9][A-Za-z0-9+/]{27}|cf[ua]t_[A-Za-z0-9]{30,60}|napi_[a-z0-9]{50,80}",
     r"y0_[A-Za-z0-9_-]{40,80}|AQVN[A-Za-z0-9_-]{35,38}",

@@ -13,7 +13,7 @@ _WORDS: Final = frozenset(
         " string str text varchar char bytes blob int integer number boolean bool object any array list date datetime"
         " not is was are has must should cannot can't may for from and or the this that with without in on of to by"
         " authentication authorization refused revoked unauthorized forbidden absent found valid granted allowed"
-        " prompt stdin file env vault valuefrom secretref bearer basic digest negotiate ntlm"
+        " include omit same-origin prompt stdin file env vault valuefrom secretref bearer basic digest negotiate ntlm"
     ).split()
 )
 _CHINESE_WORDS: Final = (
@@ -80,4 +80,17 @@ def looks_random(value: str) -> bool:
     capitals = re.search(r"[a-z][A-Z]{1,3}[a-z]|[A-Z]{2}[a-z]{1,3}[A-Z]|[a-z]{2}[A-Z]{2}", plain) is not None
     return (letters and (digits or symbols or capitals)) or (
         len(plain) >= 20 and plain.isalnum() and not plain.isdigit()
+    )
+
+
+_NO_WORD_OF_SECRET: Final = re.compile(r"v?[0-9][0-9.:TZ+_-]*|[a-z]{1,14}[-_]?[0-9]{1,8}", re.IGNORECASE)
+
+
+def has_digit_and_letter(value: str) -> bool:
+    """In the middle of prose; of dates, versions and names with a number none is a secret."""
+    return (
+        is_long_secret(value)
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and not _NO_WORD_OF_SECRET.fullmatch(value)
     )
