@@ -83,13 +83,6 @@ _SHAPES: Final[dict[str, Shape]] = {
     "new relic key": lambda d: "NRAK-" + d.of(_UPPER, 27),
     "linear key": lambda d: "lin_api_" + d.of(_ALNUM, 40),
     "postman key": lambda d: f"PMAK-{d.of(_HEX, 24)}-{d.of(_HEX, 34)}",
-    "pinecone key": lambda d: f"pcsk_{d.of(_ALNUM, 6)}_{d.of(_ALNUM, 63)}",
-    "tavily key": lambda d: "tvly-" + d.of(_ALNUM, 32),
-    "nvidia key": lambda d: "nvapi-" + d.of(_URL, 64),
-    "langsmith key": lambda d: f"lsv2_pt_{d.of(_HEX, 32)}_{d.of(_HEX, 10)}",
-    "posthog key": lambda d: "phx_" + d.of(_ALNUM, 43),
-    "slack session": lambda d: "xoxd-" + d.of(_ALNUM, 60),
-    "text in base64": lambda d: base64.b64encode(f"export DB_PASSWORD={d.password()}".encode()).decode(),
     "jwt": lambda d: ".".join(
         (_encoded({"alg": "HS256", "typ": "JWT"}), _encoded({"sub": d.of(_ALNUM, 12)}), d.of(_URL, 43))
     ),
@@ -100,6 +93,13 @@ _SHAPES: Final[dict[str, Shape]] = {
     "session cookie": lambda d: d.of(_HEX, 32),
     "basic credentials": lambda d: base64.b64encode(f"svc:{d.password()}".encode()).decode(),
     "opaque token": lambda d: d.of(_ALNUM, 32),
+    "pinecone key": lambda d: f"pcsk_{d.of(_ALNUM, 6)}_{d.of(_ALNUM, 63)}",
+    "tavily key": lambda d: "tvly-" + d.of(_ALNUM, 32),
+    "nvidia key": lambda d: "nvapi-" + d.of(_URL, 64),
+    "langsmith key": lambda d: f"lsv2_pt_{d.of(_HEX, 32)}_{d.of(_HEX, 10)}",
+    "posthog key": lambda d: "phx_" + d.of(_ALNUM, 43),
+    "slack session": lambda d: "xoxd-" + d.of(_ALNUM, 60),
+    "text in base64": lambda d: base64.b64encode(f"export DB_PASSWORD={d.password()}".encode()).decode(),
 }
 
 

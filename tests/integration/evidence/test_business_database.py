@@ -358,6 +358,12 @@ async def test_a_stop_before_the_start_is_honoured(request: pytest.FixtureReques
         ("SELECT id FROM runs a JOIN runs b ON 1 = 1", "ambiguous"),
         ("SELECT id FROM runs WHERE COUNT(*) > 1", "aggregate"),
         ("SELECT (SELECT id FROM runs)", "more than one row"),
+        ("SELECT id FROM runs WHERE id IN (SELECT id FROM runs LIMIT 1)", "LIMIT in a subquery"),
+        ("SELECT id FROM runs WHERE ROW_NUMBER() OVER (ORDER BY id) = 1", "window function"),
+        ("SELECT * FROM (SELECT 1 AS a, 2 AS a) AS t", "same name"),
+        ("SELECT 1 FROM runs, runs", "Two tables have the same name"),
+        ("SELECT 'a' REGEXP '('", "regular expression"),
+        ("SELECT ANY_VALUE(id), JSON_OVERLAPS(1, 2), REGEXP_LIKE(1, 2) FROM runs", "no such function"),
     ],
 )
 async def test_failures_are_told_in_our_words(mysql: str, statement: str, hint: str) -> None:
