@@ -163,6 +163,32 @@ HOSTILE = (
         "$2a$",
     ),
     *('\\\\\\"', 'password: "\\\\', "<password>", "key=", "&key=", "password|", "aaaaaaaaaaaaaaaa_", "A" * 64 + "\n"),
+    *(
+        "password, ",
+        "password{type = x\n",
+        "password\ntype = xx ",
+        "db_password ",
+        "password for a ",
+        "token was ",
+        "key - ",
+    ),
+    *(
+        "AUTH a ",
+        "echo a:b ",
+        "use aaaaaaaa1 as ",
+        "value: a, name: b ",
+        "SETUSER a ",
+        "authorization: a ",
+        "IIII",
+        "\\nIIII",
+    ),
+    *(
+        "kind: Secret\ndata:\n  a: b\n",
+        " data:\n  ",
+        "apiVersion: a\nkind: Secret\n",
+        '"kind":"Secret","data":{"a":"b"}',
+        "%22",
+    ),
 )
 
 

@@ -33,7 +33,7 @@ _SHORT: Final = re.compile(
     rf"|\bnet use\b[^\n|;]{{0,200}}?/user:\S{{1,64}}\s)\s{{0,4}}{_MARK}{_WORD}"
 )
 _LOGIN: Final = re.compile(
-    r"\b(?:curl|wget|http)\b[^\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[\s=]{1,4}(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}"
+    r"\b(?:curl|wget|http)\b[^\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user|-a|--auth)[\s=]{1,4}(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}"
     r":(?P<secret>[^\s\"'\\]{1,256})"
 )
 _FILE: Final = re.compile(

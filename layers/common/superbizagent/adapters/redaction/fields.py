@@ -47,7 +47,7 @@ _FOREIGN_ASCII: Final = (
 
 # Names are looked for in lower case, wherever they stand in a longer one: `spring.datasource.dbPassword`.
 _STRONG: Final = (
-    r"passw(?:or)?d|passwd|passcode|passwort|kennwort|contrasena|mot de passe|senha"
+    r"pass[_-]?w(?:or)?d|passcode|passwort|kennwort|contrasena|mot de passe|senha"
     rf"|(?<![a-z])(?:{_FOREIGN_ASCII})(?![a-z])"
     r"|secret[_-]?(?:access[_-]?)?key|secret[_-]?(?:token|string|text)|shared[_-]?access[_-]?signature"
     r"|(?<![a-z])(?:otp|cvv2?|cvc|psk)(?![a-z])|(?<![a-z])(?:ext|access|git(?:hub|lab)?)_pat(?![a-z])|(?:sdk|cloud|api)_sk(?![a-z])|jsessionid|phpsessid|asp\.net_sessionid|connect\.sid|laravel_session"
@@ -83,24 +83,24 @@ _NO_SECRETS: Final = {
     ),
     "secret": re.compile(r"\barn:[\w:*/-]{1,100}:$"),
 }
-_SENTENCES: Final = r"pass[_-]?phrase|mnemonic|(?:seed|recovery)[ _-]?phrase"
+_SENTENCES: Final = r"pass[_-]?phrase|mnemonic(?:[_ -]?(?:code|words?|phrase))?|(?:seed|recovery)[ _-]?phrase"
 _SUFFIX: Final = (
     r"(?:[_.-]?(?:hash|hashed|digest|encrypted|enc|plain|plaintext|value|text|b64|base64|prod|production|dev|test|staging"
     r"|new|old|current|previous|confirm|confirmation|again|repeat|base"
     r"|primary|secondary|main|default|md5|sha1|sha256|[0-9]{1,3})| [0-9])?"
 )
 # After the name: the end of its quotes or emphasis, a remark in brackets.
-_ENTITY: Final = r"&(?:amp;)?(?:quot|apos|#0?3[49]|#x2[27]);"
+_ENTITY: Final = r"&(?:amp;)?(?:quot|apos|#0?3[49]|#x2[27]);|%2[27]"
 _CLOSE: Final = rf"(?:\\{{0,15}}[\"'`”’」]\]?|{_ENTITY}|[*_]{{1,3}}|\]|\))?(?:\s?[(（][^()（）\n]{{0,30}}[)）])?"
 _EQUALS: Final = r"\s{0,8}(?:=>|->|:=|={1,3}|!=|＝|%3d|\\{1,7}u(?:003d|ff1d))\s{0,4}"
 _COLON: Final = (
-    r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3})?(?:\s|\\{1,7}[nrt]){0,8}"
+    r"\s{0,8}(?:::?|：|%3a|\\{1,7}u(?:003a|ff1a))(?:\*{1,3}|</[a-z]{1,10}>)?(?:\s|\\{1,7}[nrt]){0,8}"
     r"(?:(?:!![a-z]{1,12}|&[\w-]{1,40})[ \t]{1,4})?"
 )
 _BLOCK: Final = r"\s{0,4}:\s{0,4}[|>][+-]?[ \t]{0,4}\n\s{1,40}"
 _XML: Final = r"(?:\s[^<>\n]{0,100})?(?:>|&gt;)\s{0,4}(?=[^\s<])"
 _NAMED_VALUE: Final = (
-    r"(?:[\s,;{]|\\{1,7}[nrt]){0,40}(?:(?:type|description|sensitive)\s{0,8}=\s{0,4}[^\n\\]{1,100}(?:\s|\\{1,7}[nrt]){1,20}){0,3}"
+    r"(?:[\s,;{>]|\\{1,7}[nrt]){0,40}(?:(?:type|description|sensitive)\s{0,8}=\s{0,4}[^\n\\]{1,100}(?:\s|\\{1,7}[nrt]){1,20}){0,3}"
     r"(?:(?:<|\\{0,15}[\"'])?(?:value|default|val)|\\{0,15}[\"'](?:(?:new|old)(?:[_-]?value)?|after|before))"
     r"(?:\\{0,15}[\"'])?\s{0,8}(?:[:=>])\s{0,4}"
 )
@@ -126,9 +126,11 @@ _VERBS: Final = (
 _PROSE: Final = (
     r"(?:\s(?:for|of|для|für|para|pour|per)\s\S{1,60}?\s?[:=：]\s?|(?:\s(?:for|of)\s\S{1,60})?"
     r"(?:\s(?:has been|have been|was|is|got))?(?:\s(?:changed|set|reset|updated|rotated))?"
-    rf"\s?(?:(?:is now|is|was|are|became|to|of|lautet|es)\b|{'|'.join(map(_written, _VERBS))})\s?(?:[:：=]\s?)?)"
+    rf"\s?(?:(?:is now|is|was|are|became|to|of|lautet|es)\b|{'|'.join(map(_written, _VERBS))})"
+    r"\s?(?:(?:[:：=]|\\{1,7}uff1a)\s?)?)"
 )
 _CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=\\{0,15}[\"'])"
+_QUOTED: Final = r"\s{1,4}(?=\\{0,15}[\"`])"
 # A directive of a configuration: `insecure-password …`, `ENV DB_PASS …`. In prose the name is one word.
 _DIRECTIVE: Final = r"[ \t]{1,8}(?:reg_sz[ \t]{1,8})?(?=\S)"
 # CloudFormation's reference to a secret holds such names, and no secret.
@@ -137,9 +139,9 @@ _FIELD: Final = re.compile(
     rf"{PLACEHOLDER_TEXT}|{_REFERENCES}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
     rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<value>{_NAMED_VALUE})|(?P<xml>{_XML})"
-    rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL})|(?P<directive>{_DIRECTIVE}))"
+    rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL})|(?P<quoted>{_QUOTED})|(?P<directive>{_DIRECTIVE}))"
 )
-_SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call", "directive")
+_SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call", "quoted", "directive")
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
 # Before its quotes a string may have what kind it is: N'…' of SQL, b'…' of Python, SecretStr('…').
 _OPENING: Final = re.compile(
@@ -158,7 +160,7 @@ _PROSE_AFTER: Final = re.compile(r"[a-z]+ (?:must|should|is|was|has|cannot|can|m
 _ASCII: Final = re.compile(r"[\x00-\x7f]*")
 _LINE: Final = re.compile(r"[^\n\"',;<>\\]+")
 _LINE_BREAK: Final = re.compile(r"\n|\\{1,7}n")
-_NEXT_FIELD: Final = re.compile(r"[\w.-]:\Z")
+_NEXT_FIELD: Final = re.compile(r"[\w.-]{1,80}(?::\Z|=(?=[^=\s]))")
 _LONGEST: Final = 65_536
 _JUDGED: Final = 200
 """Characters of a bare value that are looked at first: text that looks like a value everywhere takes linear time."""
@@ -235,12 +237,13 @@ def _name(subject: Subject, match: re.Match[str]) -> _Name | None:
     )
 
 
+_JOINT: Final = re.compile(r"[_-].\Z|[a-z0-9][A-Z]\Z|(?i:bind|auth).\Z")
+
+
 def _is_joined(subject: Subject, match: re.Match[str]) -> bool:
+    name = match.group("strong") or match.group("qualified") or match.group("weak") or ""
     before = subject.text[max(match.start() - 12, 0) : match.start() + 1]
-    return (
-        re.search(r"[_-].\Z|[a-z0-9][A-Z]\Z|_(?i:access|api|secret|private|auth)_.\Z|(?i:bind|auth).\Z", before)
-        is not None
-    )
+    return "_" in name or _JOINT.search(before) is not None
 
 
 def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
@@ -255,7 +258,7 @@ def _value(text: str, match: re.Match[str], name: _Name) -> Span | None:
         if bare is None:
             return None
         begin, end = bare.span()
-        if _NEXT_FIELD.search(text, match.end() - 1, end) and _LINE_BREAK.search(match.group()):
+        if _NEXT_FIELD.match(text, begin, end) and _LINE_BREAK.search(match.group()):
             # On the next line there is another field: this one is empty.
             return None
         if name.separator == "prose":
@@ -305,24 +308,35 @@ def _accepted(name: _Name, value: str, *, quoted: bool) -> bool:
     if not is_secret(value):
         return False
     if value.isdigit():
-        if name.arrow:
-            # `/account/change-password -> 302`
-            return False
-        return len(value) > (6 if name.weak else 2) and name.separator != "cell"
-    if name.separator == "directive":
-        return name.joined and not name.weak and has_digit_and_letter(value)
-    if name.separator == "prose" and name.word in ("token", "secret") and len(value) >= 20:
-        return has_digit_and_letter(value)
-    if name.separator in ("cell", "prose"):
-        return not name.weak and value.isascii() and is_long_secret(value)
-    if name.separator == "call":
-        return not name.weak
+        # `/account/change-password -> 302`
+        return len(value) > (6 if name.weak else 2) and name.separator != "cell" and not name.arrow
+    if name.separator in _LOOSE:
+        return _accepted_loosely(name, value)
     if name.separator == "colon" and not quoted and not value.isascii() and not name.word.isascii():
         # 密码：… goes on in prose more often than with a password in Chinese.
         return is_long_secret(value)
     if not name.weak or name.separator == "equals" or quoted:
         return True
     return is_long_secret(value) and (len(value) >= 16 or name.word not in ("signature", "sig"))
+
+
+_LOOSE: Final = ("cell", "prose", "call", "quoted", "directive")
+
+
+def _accepted_loosely(name: _Name, value: str) -> bool:
+    """Where no sign says that the name has a value: much else stands behind it."""
+    if name.weak:
+        return (
+            name.separator == "prose"
+            and name.word in ("token", "secret")
+            and len(value) >= 20
+            and has_digit_and_letter(value)
+        )
+    if name.separator == "directive":
+        return (name.joined or not name.word.isascii()) and has_digit_and_letter(value)
+    if name.separator == "quoted":
+        return has_digit_and_letter(value)
+    return name.separator == "call" or (value.isascii() and is_long_secret(value))
 
 
 # The value before its name, as some write environments.

@@ -13,7 +13,8 @@ _WORDS: Final = frozenset(
         " string str text varchar char bytes blob int integer number boolean bool object any array list date datetime"
         " not is was are has must should cannot can't may for from and or the this that with without in on of to by"
         " authentication authorization refused revoked unauthorized forbidden absent found valid granted allowed"
-        " include omit same-origin prompt stdin file env vault valuefrom secretref bearer basic digest negotiate ntlm"
+        " include omit same-origin min max minimum maximum length size format"
+        " prompt stdin file env vault valuefrom secretref bearer basic digest negotiate ntlm"
     ).split()
 )
 _CHINESE_WORDS: Final = (
@@ -24,6 +25,7 @@ _CHINESE_WORDS: Final = (
 _REFERENCE: Final = re.compile(
     r"\$\{[^}\n]{0,200}\}?|\$\([^\n]{0,200}|\$[A-Z_][A-Z0-9_]{0,80}|%[A-Z_]{2,80}%|%[-\d.]{0,4}[sdvqr]|\{\{.{0,200}|\{[\w.]{0,80}\}"
     r"|:[A-Za-z_]{1,80}|@[A-Za-z_]{1,80}|\$[0-9]{1,3}|%\([\w.]{1,80}\)[sdr]"
+    r"|(?:vault|secretsmanager|ssm|awssm|azurekv|keyvault|gcpsm|op|file|env|sops|ref\+\w+|arn):\S.{0,500}|ENC\[.{0,500}"
     r"|!(?:Ref|Sub|GetAtt|ImportValue|Join|Select|FindInMap|reference|vault|env|secret)\b.{0,200}"
     r"|(?:os\.|process\.|System\.)?(?:environ|getenv|env)\b.{0,80}|<[^>\n]{0,80}>?"
 )
