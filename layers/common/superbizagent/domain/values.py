@@ -22,7 +22,17 @@ from superbizagent.domain.numerals import in_digits
 from superbizagent.domain.quantities import Number, claimed_numbers, numbers_of
 from superbizagent.domain.quotations import code_words, take_quotations
 
-__all__ = ["Moment", "Number", "Values", "identifier_pattern", "moments_in", "normalise", "numbers_in", "values_in"]
+__all__ = [
+    "Moment",
+    "Number",
+    "Values",
+    "identifier_pattern",
+    "moments_in",
+    "normalise",
+    "numbers_in",
+    "read_prose",
+    "values_in",
+]
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,15 @@ def values_in(text: str) -> Values:
     rest, quotations = take_quotations(rest)
     rest = in_digits(_without_markers(rest))
     classes = tuple(int(match[1]) for match in STATUS_CLASS.finditer(rest))
-    rest, moments = take_moments(STATUS_CLASS.sub(" ", rest))
+    rest, moments = take_moments(STATUS_CLASS.sub(" ", rest), prose=True)
     rest, identifiers = take_identifiers(rest)
     identifiers = tuple(dict.fromkeys((*identifiers, *named)))
     return Values(quotations, moments, identifiers, claimed_numbers(rest), classes, long_words(rest))
+
+
+def read_prose(text: str) -> str:
+    """`text` as its values are read: folded, number words in digits, its quotations in place."""
+    return in_digits(unicodedata.normalize("NFKC", text))
 
 
 def _without_markers(text: str) -> str:
