@@ -19,6 +19,8 @@ MAX_MESSAGE: Final = 1_000
 MAX_WORDINGS: Final = 2_500
 MAX_TEMPLATES: Final = 800
 _MAX_COMPARISONS: Final = 8_000_000
+_MASKED: Final = 300
+_MASKED_END: Final = 70
 _MAX_TEMPLATE: Final = 200
 _MAX_FIELDS: Final = 60
 _MAX_VALUES: Final = 60
@@ -26,19 +28,32 @@ _MAX_SPLIT: Final = 5
 _RARE_SHARE: Final = 20
 _GAP: Final = 4
 
+# ASCII, so that digits end at the next Chinese character: 订单号8842，金额532元.
 _VARIABLE: Final = re.compile(
-    r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|\d(?=[A-Za-z]{0,3}\b))"
+    r"(?a)\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
 )
 _JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
 _PRELUDE: Final = re.compile(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
 )
+# A response's status is a word for how it went, and no number: behind a quoted request, or after its key.
+_STATUS: Final = re.compile(
+    r"(?P<before>(?<=HTTP/[0-9]\")\s|(?<=HTTP/[0-9]\.[0-9]\")\s|\b(?:status|statuscode|status_code|http_status|code)"
+    r"(?:=|:|\":|\s)[\s\"']?)(?P<status>[1-5][0-9]{2})(?![\w.])",
+    re.IGNORECASE,
+)
+_FAILED_STATUS: Final = re.compile(_STATUS.pattern.replace("[1-5]", "5"), re.IGNORECASE)
+_LETTERS: Final = str.maketrans("0123456789", "abcdefghij")
+_DIGITS: Final = str.maketrans("abcdefghij", "0123456789")
+_SPELLED: Final = re.compile("\ue000([a-j]{3})")
+_STATUS_NAME: Final = re.compile(r"status|code", re.IGNORECASE)
 # Records without a level that somebody would still want to see an example of.
 _ALARMING: Final = re.compile(
     r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
     r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
+    r"|错误|失败|异常|超时|拒绝|拦截|不足|耗尽|中断|崩溃|宕机|无法|丢失|死锁|熔断|溢出|泄漏|泄露|断开|不可用|告警|警告|过期"
 )
 ALARM_STEMS: Final = (
     "abort",
@@ -61,6 +76,29 @@ ALARM_STEMS: Final = (
     "timeout",
     "traceback",
     "unreachable",
+    "错误",
+    "失败",
+    "异常",
+    "超时",
+    "拒绝",
+    "拦截",
+    "不足",
+    "耗尽",
+    "中断",
+    "崩溃",
+    "宕机",
+    "无法",
+    "丢失",
+    "死锁",
+    "熔断",
+    "溢出",
+    "泄漏",
+    "泄露",
+    "断开",
+    "不可用",
+    "告警",
+    "警告",
+    "过期",
 )
 """Of which every alarming text has one, in lower case: for sources that can search for a text and no pattern."""
 
@@ -69,21 +107,31 @@ _SEVERITY: Final = {"FATAL": 3, "ERROR": 2, "WARN": 1}
 
 def masked(message: str) -> str:
     """The message with `<*>` for each number and identifier, bounded."""
-    head = message[:300]
-    if len(message) > 300:
+    head = message[:_MASKED]
+    if len(message) > _MASKED:
         # Not half a word: it may be half a secret, which nobody would recognise.
-        head = head[: head.rfind(" ") if " " in head else 300]
+        head = head[: head.rfind(" ") if " " in head else _MASKED]
     prelude = _PRELUDE.match(head)
     if prelude and prelude.end() < len(head):
         head = head[prelude.end() :]
-    return _bounded(" ".join([_masked_word(word) for word in head.split()]))
+    if len(message) <= _MASKED:
+        return _bounded(_masked_words(head))
+    # How a long line ends may be all that is unusual about it.
+    _, _, end = message[-_MASKED_END:].partition(" ")
+    return f"{_bounded(_masked_words(head), _MAX_TEMPLATE - _MASKED_END)} {_bounded(_masked_words(end))}".rstrip()
 
 
-def _bounded(template: str) -> str:
-    if len(template) <= _MAX_TEMPLATE:
+def _masked_words(text: str) -> str:
+    spelled = _STATUS.sub(lambda match: f"{match['before']}\ue000{match['status'].translate(_LETTERS)}", text)
+    template = " ".join([_masked_word(word) for word in spelled.split()])
+    return _SPELLED.sub(lambda match: match[1].translate(_DIGITS), template) if spelled != text else template
+
+
+def _bounded(template: str, most: int = _MAX_TEMPLATE) -> str:
+    if len(template) <= most:
         return template
-    cut = template.rfind(" ", 0, _MAX_TEMPLATE)
-    return template[: cut if cut > 0 else _MAX_TEMPLATE]
+    cut = template.rfind(" ", 0, most)
+    return template[: cut if cut > 0 else most]
 
 
 # Most words come again and again; masking them one by one is several times faster than the line at once.
@@ -94,7 +142,7 @@ def _masked_word(word: str) -> str:
 
 def alarming(text: str) -> bool:
     """Whether the words tell of trouble, whatever the level says."""
-    return _ALARMING.search(text) is not None
+    return _ALARMING.search(text) is not None or _FAILED_STATUS.search(text) is not None
 
 
 @dataclass(slots=True)
@@ -190,7 +238,8 @@ def _count_kin(wordings: Sequence[Shape]) -> None:
 def _apart(wordings: Sequence[Shape]) -> list[Shape]:
     """Of one template's wordings in order of their counts, the few that stand out; never the most frequent.
 
-    Either far rarer than the next one, or other in a word in which nearly all agree.
+    Either far rarer than the next one, or of trouble where nearly all are not, or other in a word in which nearly
+    all agree.
     """
     total = sum(shape.count for shape in wordings)
     rarer = 0
@@ -199,8 +248,13 @@ def _apart(wordings: Sequence[Shape]) -> list[Shape]:
         if rarest.kin * _RARE_SHARE <= total and rarest.count * _GAP <= following.count:
             rarer = end
     apart = {id(shape): shape for shape in wordings[:rarer]}
+    alarms = [shape for shape in wordings[:-1] if shape.alarming]
+    if sum(shape.count for shape in alarms) * _RARE_SHARE <= total:
+        for shape in alarms[:_MAX_SPLIT]:
+            shape.kin = shape.count
+            apart.setdefault(id(shape), shape)
     for shape in _otherwise(wordings[:-1], wordings, total):
-        if len(apart) >= _MAX_SPLIT:
+        if len(apart) >= 2 * _MAX_SPLIT:
             break
         apart.setdefault(id(shape), shape)
     return list(apart.values())
@@ -320,6 +374,21 @@ class ContinuationLines:
         yield from self._known.values()
 
 
+def _texts(fields: Mapping[str, object], prefix: str = "", depth: int = 3) -> Iterator[tuple[str, str]]:
+    """The short texts, the truth values and the statuses, also of objects inside, by their path."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            if len(value) <= _MAX_TEMPLATE:
+                yield prefix + name, value
+        elif isinstance(value, bool):
+            yield prefix + name, str(value)
+        elif isinstance(value, int):
+            if 100 <= value < 600 and _STATUS_NAME.search(name):
+                yield prefix + name, f"status {value}"
+        elif isinstance(value, dict) and depth > 1:
+            yield from _texts(value, f"{prefix}{name}.", depth - 1)
+
+
 class FieldValues:
     """The texts in the fields of JSON records: one that is rare in its field marks its record, whatever it says."""
 
@@ -328,9 +397,7 @@ class FieldValues:
 
     def add(self, fields: Mapping[str, object], rank: int) -> Iterator[Shape]:
         """The shapes that are new, for the caller to fill in their example; `template` is the value."""
-        for name, value in fields.items():
-            if not isinstance(value, str) or len(value) > _MAX_TEMPLATE:
-                continue
+        for name, value in _texts(fields):
             if name not in self._values and len(self._values) < _MAX_FIELDS:
                 self._values[name] = {}
             values = self._values.get(name)
