@@ -13,6 +13,7 @@ from superbizagent.domain.values import Moment, Values, moments_in, read_prose
 
 _LONGEST_LIST = 20
 _DAY = 86_400
+_SHARE_DIGITS = 2
 # The words that tell of arithmetic: without them a number that is by chance another's sum proves nothing.
 _ADDED = re.compile(
     r"\b(?:total(?:l?ing|s)?|altogether|combined|together|sum|add(?:s|ed|ing)?\s+up|both)\b|=|合计|共计|总计|总共|一共|相加|之和",
@@ -20,7 +21,7 @@ _ADDED = re.compile(
 )
 _APART = re.compile(
     r"\bby\b|\b(?:increase|decrease|rise|drop|difference|gap|jump|growth|decline|gain|loss|remaining|rest|others?)\b"
-    r"|\b(?:more|fewer|less|higher|lower)\s+than\b|增加了|减少了|下降了|上升了|多了|少了|增长了|降低了|相差|差值|净增|其余|剩余",
+    r"|\b(?:more|fewer|less|higher|lower|larger|smaller|bigger|longer|shorter|faster|slower)\s+than\b|增加了|减少了|下降了|上升了|多了|少了|增长了|降低了|相差|差值|净增|其余|剩余",
     re.IGNORECASE,
 )
 _LIST = re.compile(
@@ -84,18 +85,19 @@ def _is_span(number: Number, factor: Decimal, one: Moment, two: Moment) -> bool:
     if one.day is not None and two.day is not None:
         seconds = abs(Decimal((two.day - one.day).days * _DAY + two.seconds - one.seconds))
     apart = seconds / factor
-    if number.rounding is Rounding.BELOW:
-        return 0 <= number.value - apart < number.step
     coarse = (one.second is None or two.second is None) and factor < 60
     # Said in minutes, six minutes are what lies between 13:52:01 and 13:57:58.
     near = abs(apart - number.value) * 2 <= min(number.step, Decimal(1)) and abs(apart - number.value) <= apart / 10
+    if number.rounding is Rounding.NEAR and abs(apart - number.value) * factor <= 1:
+        # The parts of a second that the moments were said without.
+        return True
     return number.is_near(apart) or (near and factor >= 60 and not coarse)
 
 
 def _is_share(number: Number, shown: Iterable[Number]) -> bool:
     counts = [other for other in shown if other.unit is None]
     return any(
-        number.is_near(part.value * 100 / whole.value)
+        number.is_near(part.value * 100 / whole.value, digits=_SHARE_DIGITS)
         for part in counts
         for whole in counts
         if 0 < part.value < whole.value
@@ -103,10 +105,10 @@ def _is_share(number: Number, shown: Iterable[Number]) -> bool:
 
 
 def _is_sum_or_difference(number: Number, shown: Sequence[Number], prose: str) -> bool:
-    alike = [other.value for other in shown if other.unit == number.unit]
+    alike = [other.value for other in shown if other.unit in (number.unit, None)]
     if _ADDED.search(prose) and len(alike) > 1 and (number.value == sum(alike) or number.value in _pairs(alike, 1)):
         return True
-    return _APART.search(prose) is not None and number.value in _pairs(alike, -1)
+    return _APART.search(prose) is not None and any(map(number.is_near, _pairs(alike, -1)))
 
 
 def _pairs(values: Sequence[Decimal], sign: int) -> set[Decimal]:

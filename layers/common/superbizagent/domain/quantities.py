@@ -66,9 +66,9 @@ class Number:
         finer = evidence.step < 1 and evidence.unit is not None
         return any(self._close(scaled, found, finer) for scaled, found in self._compared(evidence))
 
-    def is_near(self, value: Decimal) -> bool:
-        """Whether `value`, which nobody rounded yet, is this number."""
-        return self._close(Decimal(1), value, finer=True)
+    def is_near(self, value: Decimal, digits: int = _LEAST_ROUNDED) -> bool:
+        """Whether `value`, which nobody rounded yet, is this number, to the last of so many digits or more."""
+        return self._close(Decimal(1), value, finer=True, digits=digits)
 
     def _compared(self, evidence: "Number") -> Iterator[tuple[Decimal, Decimal]]:
         """Pairs of this number's scale and the evidence's value, in a common unit."""
@@ -99,9 +99,9 @@ class Number:
     def _labels(self, evidence: "Number") -> bool:
         return self.unit == evidence.unit or evidence.unit == SECONDS
 
-    def _rounds(self, scale: Decimal, found: Decimal, finer: bool) -> bool:
-        """Whether a measure is the other one to the last of its three or more digits: 18.3 s are 18342.557 ms."""
-        if self.unit is None or self._digits < _LEAST_ROUNDED or not (self.step < 1 or finer):
+    def _rounds(self, scale: Decimal, found: Decimal, finer: bool, digits: int) -> bool:
+        """Whether a measure is the other one to the last of its digits: 18.3 s are 18342.557 ms."""
+        if self.unit is None or self._digits < digits or not (self.step < 1 or finer):
             return False
         return abs(self.value * scale - found) * 2 <= min(self.step, Decimal(1)) * scale
 
@@ -110,13 +110,13 @@ class Number:
         """Those that tell how much it is: three of 0.0475."""
         return len(str(int(abs(self.value) / min(self.step, Decimal(1)))))
 
-    def _close(self, scale: Decimal, found: Decimal, finer: bool) -> bool:
+    def _close(self, scale: Decimal, found: Decimal, finer: bool, digits: int = _LEAST_ROUNDED) -> bool:
         """`finer`: the other number has more places than a measure is usually said with."""
         stated = self.value * scale
         if stated == found:
             return True
         if self.rounding is Rounding.EXACT:
-            return self._rounds(scale, found, finer)
+            return self._rounds(scale, found, finer, digits)
         if abs(stated - found) > abs(found) * _LARGEST_ERROR[self.rounding]:
             return False
         step = self.step * scale
@@ -211,13 +211,14 @@ _LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
 _FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
 _MEASURING = re.compile(
     r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
-    r"|p[0-9]{2}|value|ms|sec|rate|ratio|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress"
+    r"|p[0-9]{2}|value|ms|sec|rate|ratio(?!n)|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress"
     r"|revenue|balance|income|fee",
     re.IGNORECASE,
 )
 _TIMING = re.compile(
-    r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age$|ttl|lag$|uptime|byte|heap|mem|p[0-9]{2}$|_?ms$|_sec"
-    r"|percent|pct|ratio|^u?rt$",
+    # Not times and timeouts, the throttled, operations and usage.
+    r"time(?!s|out)|latenc|duration|took|elapsed|delay(?!ed)|wait(?!ing|er)|interval|(?<![a-z])(?:age|ttl|lag)$|byte|heap"
+    r"|mem(?!ber)|p[0-9]{2}$|_ms$|^ms$|_secs?$|percent|pct|ratio(?!n)|^u?rt$",
     re.IGNORECASE,
 )
 # Web servers write these in seconds, with milliseconds behind the point.

@@ -7,7 +7,7 @@ lost"). So each template keeps its wordings, and one that is rare among them is 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -25,13 +25,15 @@ _MAX_TEMPLATE: Final = 200
 _MAX_FIELDS: Final = 60
 _MAX_VALUES: Final = 60
 _MAX_SPLIT: Final = 5
+_MAX_ODD: Final = 40
+_DEPARTED: Final = "cluster_template_changed"
 _RARE_SHARE: Final = 20
 _GAP: Final = 4
 
 # ASCII, so that digits end at the next Chinese character: 订单号8842，金额532元.
 _VARIABLE: Final = re.compile(
     r"(?a)\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
+    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
 )
 _JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
 _PRELUDE: Final = re.compile(
@@ -40,7 +42,7 @@ _PRELUDE: Final = re.compile(
 )
 # A response's status is a word for how it went, and no number: behind a quoted request, or after its key.
 _STATUS: Final = re.compile(
-    r"(?P<before>(?<=HTTP/[0-9]\")\s|(?<=HTTP/[0-9]\.[0-9]\")\s|\b(?:status|statuscode|status_code|http_status|code)"
+    r"(?P<before>(?<=\s)(?=[1-5][0-9]{2}\s(?:[1-5][0-9]{2}|-)\s[0-9]+\s[0-9]+\s\"[A-Z]+\s)|(?<=HTTP/[0-9]\")\s|(?<=HTTP/[0-9]\.[0-9]\")\s|\b(?:status|statuscode|status_code|http_status|code)"
     r"(?:=|:|\":|\s)[\s\"']?)(?P<status>[1-5][0-9]{2})(?![\w.])",
     re.IGNORECASE,
 )
@@ -188,13 +190,18 @@ class _Template:
     cluster: LogCluster
     wordings: dict[str, Shape]
     various: Shape | None = None
+    odd: dict[str, Shape] = field(default_factory=dict)
 
     def fold(self) -> list[str]:
-        """Gives up telling the wordings apart; returns those that were known."""
+        """Gives up telling the wordings apart, but for those that stand out; returns those that were known."""
         known = list(self.wordings)
-        shapes = list(self.wordings.values())
+        shapes = sorted(self.wordings.values(), key=lambda shape: shape.count)
         self.wordings.clear()
+        _count_kin(shapes)
+        self.odd |= {shape.template: shape for shape in _apart(shapes)}
         for shape in shapes:
+            if shape.template in self.odd:
+                continue
             if self.various is None:
                 self.various = shape
             else:
@@ -207,6 +214,10 @@ class _Template:
             self.various.template = _bounded(self.cluster.get_template())
             self.various.kin = self.various.count
             yield self.various
+            alarms = sum(shape.count for shape in self.odd.values() if shape.alarming)
+            for shape in self.odd.values():
+                shape.kin = alarms if shape.alarming else shape.count
+                yield shape
             return
         wordings = sorted(self.wordings.values(), key=lambda shape: shape.count)
         _count_kin(wordings)
@@ -315,14 +326,13 @@ class Miner:
         """A message whose wording is not known yet; the caller fills in example and message of what is returned."""
         words = alarming(text[:MAX_MESSAGE])
         severity = _SEVERITY.get(self._level or "", int(words and self._level is None))
-        template = self._template_of(wording, severe=words or severity > 0)
+        template, departs = self._template_of(wording, severe=words or severity > 0)
         if template is None:
             self.ungrouped += 1
             return None
-        if template.various is not None:
-            template.various.seen(micros)
-            return None
         shape = Shape(self._level, wording, 1, micros, micros, severity, rank, alarming=words)
+        if template.various is not None:
+            return _of_various(template, template.various, shape, departs=departs)
         template.wordings[wording] = self._known[wording] = shape
         if len(self._known) > MAX_WORDINGS:
             most = max(self._templates.values(), key=lambda template: len(template.wordings))
@@ -330,25 +340,39 @@ class Miner:
                 del self._known[forgotten]
         return shape
 
-    def _template_of(self, wording: str, *, severe: bool) -> _Template | None:
+    def _template_of(self, wording: str, *, severe: bool) -> tuple[_Template | None, bool]:
+        """Also whether the wording differs from all that came before it in a word in which those agree."""
         drain = self._drain
         # What alarms keeps room that chatter with a new wording in each line can't take.
         share = 2 if severe else 1
         full = len(self._templates) >= MAX_TEMPLATES * share // 2
         if drain.comparisons > _MAX_COMPARISONS * share // 2:
-            return None
+            return None, False
         if full:
             tokens = drain.get_content_as_tokens(wording)
             cluster = drain.tree_search(drain.root_node, tokens, drain.sim_th, False)
             if cluster is None:
-                return None
-        cluster, _ = drain.add_log_message(wording)
-        return self._templates.setdefault(cluster.cluster_id, _Template(cluster, {}))
+                return None, False
+        cluster, change = drain.add_log_message(wording)
+        return self._templates.setdefault(cluster.cluster_id, _Template(cluster, {})), change == _DEPARTED
 
     def shapes(self) -> Iterator[Shape]:
         """Once, after the last line."""
         for template in self._templates.values():
             yield from template.shapes()
+
+
+def _of_various(template: _Template, various: Shape, shape: Shape, *, departs: bool) -> Shape | None:
+    """Counts a line among wordings that are not told apart any more, unless it stands out; the shape if it is new."""
+    known = template.odd.get(shape.template)
+    if known is not None:
+        known.seen(shape.first)
+        return None
+    if (departs or shape.alarming) and len(template.odd) < _MAX_ODD:
+        template.odd[shape.template] = shape
+        return shape
+    various.seen(shape.first)
+    return None
 
 
 class ContinuationLines:
@@ -394,9 +418,11 @@ class FieldValues:
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, Shape] | None] = {}
+        self._records = 0
 
     def add(self, fields: Mapping[str, object], rank: int) -> Iterator[Shape]:
         """The shapes that are new, for the caller to fill in their example; `template` is the value."""
+        self._records += 1
         for name, value in _texts(fields):
             if name not in self._values and len(self._values) < _MAX_FIELDS:
                 self._values[name] = {}
@@ -417,4 +443,9 @@ class FieldValues:
 
     def shapes(self) -> Iterator[Shape]:
         for values in self._values.values():
-            yield from values.values() if values and len(values) > 1 else ()
+            if values and (len(values) > 1 or self._is_rare(values)):
+                yield from values.values()
+
+    def _is_rare(self, values: Mapping[str, Shape]) -> bool:
+        """Whether hardly any record has the field at all."""
+        return sum(shape.count for shape in values.values()) * _RARE_SHARE <= self._records
