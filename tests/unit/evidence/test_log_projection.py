@@ -162,7 +162,7 @@ async def test_a_json_record_with_a_rare_value_in_any_field_is_shown(tmp_path: P
 def _cached(number: int) -> str:
     """With a name that no other line has."""
     chance = random.Random(number)  # noqa: S311 - a repeatable choice is wanted
-    return stamped(number, f"INFO cache {''.join(chance.choices('abcdefghijklmnop', k=7))} hit")
+    return stamped(number, f"INFO cache {''.join(chance.choices('abcdefghijklmnop', k=7))} answered with a hit")
 
 
 def _access(number: int, status: int = 200) -> str:
@@ -199,11 +199,11 @@ UNLIKE: dict[str, tuple[Callable[[int], str], str]] = {
     ),
     "alarm among endless names": (
         _cached,
-        stamped(5_500, "INFO cache rebuild aborted"),
+        stamped(5_500, "INFO cache abcdefg answered with a timeout"),
     ),
     "another end among endless names": (
         _cached,
-        stamped(5_500, "INFO cache abcdefg miss"),
+        stamped(5_500, "INFO cache abcdefg answered with a miss"),
     ),
     "names with one digit are no wording": (
         lambda n: stamped(n, f"INFO [main] reserved SKU{n * 7 % 9_973} for cart"),
