@@ -24,8 +24,9 @@ _APART = re.compile(
     r"|\b(?:more|fewer|less|higher|lower|larger|smaller|bigger|longer|shorter|faster|slower)\s+than\b|增加了|减少了|下降了|上升了|多了|少了|增长了|降低了|相差|差值|净增|其余|剩余",
     re.IGNORECASE,
 )
+_MEASURE = r"(?:(?:milli|micro)?sec|min|hour|day|week|ms\b|s\b|h\b|[kmg]i?b\b|byte|percent|毫?秒|分|个?小时|天|周)"
 _LIST = re.compile(
-    r"(?<![A-Za-z0-9.,:-])(?P<count>[0-9]{1,2})\s?(?P<noun>(?:[A-Za-z]+\s){0,3}?[A-Za-z]+|个?[\u4e00-\u9fff]{1,6})\s?"
+    rf"(?<![A-Za-z0-9.,:-])(?P<count>[0-9]{{1,2}})\s?(?!{_MEASURE})(?P<noun>(?:[A-Za-z]+\s){{0,3}}?[A-Za-z]+|个?[\u4e00-\u9fff]{{1,6}})\s?"
     r"(?:[:(]\s?)(?P<items>[^():;。；\u4e00-\u9fff]*(?:[、,]|\band\b|\bor\b|和|及|与)[^():;。；\u4e00-\u9fff]*"
     r"|(?:[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?Z?[,、\s]*(?:and|和|及)?\s?){2,})(?=[).;。；，]|$)",
 )
@@ -63,10 +64,19 @@ def _counts_records(number: Number, values: Values, texts: Sequence[EvidenceText
     if number.rounding is not Rounding.EXACT or number.value <= 1:
         return False
     return any(
-        sum(bool(identifier_pattern(name).search(record)) for record in text.all_records) == number.value
+        number.value in (_records_with(identifier_pattern(name), text), _records_with(_as_written(name), text))
         for text in texts
         for name in values.identifiers
     )
+
+
+def _records_with(pattern: re.Pattern[str], text: EvidenceText) -> int:
+    return sum(bool(pattern.search(record)) for record in text.all_records)
+
+
+def _as_written(name: str) -> re.Pattern[str]:
+    """A state may be the name of a column in another case."""
+    return re.compile(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])")
 
 
 def _spans(number: Number, values: Values, texts: Sequence[EvidenceText]) -> bool:
