@@ -7,7 +7,7 @@ from itertools import combinations
 
 from superbizagent.domain.evidence_text import EvidenceText
 from superbizagent.domain.identifiers import identifier_pattern, is_identifier
-from superbizagent.domain.quantities import Dimension, Number
+from superbizagent.domain.quantities import DAYS, Dimension, Number
 from superbizagent.domain.rounding import Rounding
 from superbizagent.domain.values import Moment, Values, moments_in, read_prose
 
@@ -42,6 +42,8 @@ def follows(value: Values, values: Values, prose: str, texts: Sequence[EvidenceT
     if len(value.numbers) != 1:
         return False
     (number,) = value.numbers
+    if number.unit == DAYS and number.value > 1 and number.value == sum(other.unit is None for other in values.numbers):
+        return True
     if number.unit is None and (_counts_list(number, values) or _counts_records(number, values, texts)):
         return True
     if number.unit is not None and number.unit.dimension is Dimension.TIME and _spans(number, values, texts):

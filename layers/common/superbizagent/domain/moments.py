@@ -149,6 +149,7 @@ _ZONE_HOURS = {
 _EIGHT = (
     r"北京时间|北京時間|中国时间|中國時間|上海时间|东八区|東八區"
     r"|(?:Beijing|China|Shanghai|Singapore)(?:\s(?:Standard\s)?time)|Asia/Shanghai"
+    r"|(?<=\bin\s)(?:Beijing|China|Shanghai|Singapore)\b"
 )
 _UTC_WORDS = r"协调世界时|世界标准时间|世界时|Coordinated\sUniversal\sTime"
 _NAMED_ZONE = (
@@ -157,8 +158,10 @@ _NAMED_ZONE = (
 _UTC_OFFSET = r"(?:UTC|GMT)\s?[+-]\s?[0-9]{1,2}(?::?[0-9]{2})?(?![0-9])"
 # A minus after hours and minutes alone is a range (14:00-14:30); after seconds or an ISO T it is an offset.
 _MINUS = r"\s?-(?:0[0-9]|1[0-2]):?(?:00|30)(?![0-9A-Za-z:])"
+# A zone that begins a bracket is that of the time in it: 13:57（北京时间 21:57）.
+_OTHER_TIME = r"(?<=[\u4e00-\u9fff])\s?[0-9]{1,2}\s?[:点點时時]|\s?:?\s[0-9]{1,2}:[0-9]{2}[^()]{0,20}\)"
 _OFFSET = (
-    rf"\s?\(?\s?(?:in\s|the\s)?(?:{_UTC_OFFSET}|{_NAMED_ZONE})\s?\)?|\s?Z(?![A-Za-z0-9_])"
+    rf"\s?\(?\s?(?:in\s|the\s)?(?:{_UTC_OFFSET}|{_NAMED_ZONE})(?!{_OTHER_TIME})\s?\)?|\s?Z(?![A-Za-z0-9_])"
     r"|\s?\(?\s?\+(?:0[0-9]|1[0-4]):?(?:00|15|30|45)(?![0-9A-Za-z:])\s?\)?"
 )
 # Not the zone of an earlier time: 22:15 CST 14:15.

@@ -31,6 +31,7 @@ _LARGEST_ERROR = {
     Rounding.ABOVE: Decimal("0.25"),
 }
 """Relative to the true value: "about 1,000" is no fair word for 1,400."""
+_UNHEARD = Decimal("0.001")
 _LEAST_ROUNDED = 3
 """Digits of a measure that nobody says "about" with; with fewer, rounding has to be told."""
 
@@ -101,9 +102,11 @@ class Number:
 
     def _rounds(self, scale: Decimal, found: Decimal, finer: bool, digits: int) -> bool:
         """Whether a measure is the other one to the last of its digits: 18.3 s are 18342.557 ms."""
-        if self.unit is None or self._digits < digits or not (self.step < 1 or finer):
+        if self.unit is None or not (self.step < 1 or finer):
             return False
-        return abs(self.value * scale - found) * 2 <= min(self.step, Decimal(1)) * scale
+        apart = abs(self.value * scale - found)
+        said = self._digits >= digits or apart <= abs(found) * _UNHEARD
+        return said and apart * 2 <= min(self.step, Decimal(1)) * scale
 
     @property
     def _digits(self) -> int:

@@ -40,13 +40,17 @@ _PRELUDE: Final = re.compile(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
 )
-# A response's status is a word for how it went, and no number: behind a quoted request, or after its key.
-_STATUS: Final = re.compile(
-    r"(?P<before>(?<=\s)(?=[1-5][0-9]{2}\s(?:[1-5][0-9]{2}|-)\s[0-9]+\s[0-9]+\s\"[A-Z]+\s)|(?<=HTTP/[0-9]\")\s|(?<=HTTP/[0-9]\.[0-9]\")\s|\b(?:status|statuscode|status_code|http_status|code)"
-    r"(?:=|:|\":|\s)[\s\"']?)(?P<status>[1-5][0-9]{2})(?![\w.])",
-    re.IGNORECASE,
+# A response's status is a word for how it went, and no number: behind a request, before one, or after its key.
+# Apart, each with what it can't be without: one pattern for all would make every line three times slower.
+_STATUSES: Final = tuple(
+    (marks, re.compile(rf"(?P<before>{before})(?P<status>[1-5][0-9]{{2}})(?![\w.]){after}"))
+    for marks, before, after in (
+        (("HTTP/",), r"HTTP/[0-9.]{1,3}\"\s", ""),
+        (("://",), r"\s", r"(?=\s(?:[1-5][0-9]{2}|-)\s[0-9]+\s[0-9]+\s\"[A-Z]+\s)"),
+        (("tatus", "TATUS"), r"(?i:status(?:_?code)?)(?:=|:|\":|\s)[\s\"']?", ""),
+        (("code", "Code", "CODE"), r"\b(?i:code)(?:=|:|\":|\s)[\s\"']?", ""),
+    )
 )
-_FAILED_STATUS: Final = re.compile(_STATUS.pattern.replace("[1-5]", "5"), re.IGNORECASE)
 _LETTERS: Final = str.maketrans("0123456789", "abcdefghij")
 _DIGITS: Final = str.maketrans("abcdefghij", "0123456789")
 _SPELLED: Final = re.compile("\ue000([a-j]{3})")
@@ -124,9 +128,16 @@ def masked(message: str) -> str:
 
 
 def _masked_words(text: str) -> str:
-    spelled = _STATUS.sub(lambda match: f"{match['before']}\ue000{match['status'].translate(_LETTERS)}", text)
+    spelled = text
+    for marks, pattern in _STATUSES:
+        if any(mark in text for mark in marks):
+            spelled = pattern.sub(_in_letters, spelled)
     template = " ".join([_masked_word(word) for word in spelled.split()])
     return _SPELLED.sub(lambda match: match[1].translate(_DIGITS), template) if spelled != text else template
+
+
+def _in_letters(match: re.Match[str]) -> str:
+    return f"{match['before']}\ue000{match['status'].translate(_LETTERS)}"
 
 
 def _bounded(template: str, most: int = _MAX_TEMPLATE) -> str:
@@ -144,7 +155,16 @@ def _masked_word(word: str) -> str:
 
 def alarming(text: str) -> bool:
     """Whether the words tell of trouble, whatever the level says."""
-    return _ALARMING.search(text) is not None or _FAILED_STATUS.search(text) is not None
+    return _ALARMING.search(text) is not None or _failed(text)
+
+
+def _failed(text: str) -> bool:
+    return any(
+        match["status"].startswith("5")
+        for marks, pattern in _STATUSES
+        if any(mark in text for mark in marks)
+        for match in pattern.finditer(text)
+    )
 
 
 @dataclass(slots=True)
