@@ -35,7 +35,8 @@ _VARIABLE: Final = re.compile(
     r"(?a)\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
     r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
 )
-_JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
+# Hexadecimal letters behind an id's hyphen are one more part of it.
+_JOINED: Final = re.compile(r"(?a)<\*>(?:[.:/_,-]{1,2}<\*>|-[a-f]{4,12}\b)+")
 _PRELUDE: Final = re.compile(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
