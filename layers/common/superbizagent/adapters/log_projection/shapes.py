@@ -15,6 +15,7 @@ from drain3.drain import Drain, LogCluster
 
 from superbizagent.domain.evidence import LogLevel
 
+CUT_MARK: Final = "characters cut]…"
 MAX_MESSAGE: Final = 1_000
 MAX_WORDINGS: Final = 2_500
 MAX_TEMPLATES: Final = 800
@@ -121,7 +122,8 @@ def masked(message: str) -> str:
     prelude = _PRELUDE.match(head)
     if prelude and prelude.end() < len(head):
         head = head[prelude.end() :]
-    if len(message) <= _MASKED:
+    # Where a source was cut, its end is not the message's.
+    if len(message) <= _MASKED or message.endswith(CUT_MARK):
         return _bounded(_masked_words(head))
     # How a long line ends may be all that is unusual about it.
     _, _, end = message[-_MASKED_END:].partition(" ")
