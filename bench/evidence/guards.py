@@ -16,6 +16,7 @@ from pathlib import Path
 from bench.evidence.guard_cases.absences import absences
 from bench.evidence.guard_cases.documents import document_cases
 from bench.evidence.guard_cases.drafts import Case, Drafts
+from bench.evidence.guard_cases.free_wording import free_wording
 from bench.evidence.guard_cases.observed import QUERY, Observed, observe
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence_guard import Finding, check
@@ -92,6 +93,7 @@ def _cases(observed: Observed, seed: int, per_wording: int) -> Iterator[Case]:
     yield from Drafts(observed, seed, per_wording).cases()
     yield from absences(observed)
     yield from document_cases(observed)
+    yield from free_wording()
 
 
 def report(result: Result, examples: int) -> Iterator[str]:

@@ -299,7 +299,7 @@ NOT_COVERING: list[Observation] = [
     logs(INFO, truncated=True),
     logs(*LINES),
     logs(*LINES, asked=ERRORS),
-    logs(start=START + timedelta(seconds=1)),
+    logs(start=START + timedelta(seconds=1), asked={"start": "2026-11-30T14:00:01Z"}),
     logs(end=END - timedelta(seconds=1)),
     logs(start=None, end=START),
     logs(start=END, end=None),

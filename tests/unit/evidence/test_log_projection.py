@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -157,6 +157,73 @@ async def test_a_json_record_with_a_rare_value_in_any_field_is_shown(tmp_path: P
     observation = await observe(tmp_path / "app.log")
 
     assert lines[1_234] in observation.projection.splitlines()
+
+
+def _cached(number: int) -> str:
+    """With a name that no other line has."""
+    chance = random.Random(number)  # noqa: S311 - a repeatable choice is wanted
+    return stamped(number, f"INFO cache {''.join(chance.choices('abcdefghijklmnop', k=7))} answered with a hit")
+
+
+def _access(number: int, status: int = 200) -> str:
+    at = START + timedelta(seconds=number)
+    size = number * 37 % 9_000
+    return f'10.0.0.9 - - [{at:%d/%b/%Y:%H:%M:%S +0000}] "GET /a/{number} HTTP/1.1" {status} {size} "-" "curl/8"'
+
+
+def _nested(number: int, **changes: object) -> str:
+    response = {"statusCode": 200 + number % 2, "kept": True, **changes}
+    return json.dumps(
+        {"time": f"{START + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}", "msg": "done", "res": response}
+    )
+
+
+def _chinese(number: int) -> str:
+    return stamped(number, f"INFO [main] 用户下单成功，订单号{number * 7_919}，金额{number % 900}元")
+
+
+# An ordinary line by its number, and the one that is unlike the others.
+UNLIKE: dict[str, tuple[Callable[[int], str], str]] = {
+    "status of an access line": (_access, _access(77, 502)),
+    "keyed status": (
+        lambda n: stamped(n, f"INFO path=/v1 status={200 + n % 3} trace={n * 7_919}"),
+        stamped(77, "INFO path=/v1 status=503 trace=99"),
+    ),
+    "status in an object": (_nested, _nested(77, statusCode=503)),
+    "truth value in an object": (_nested, _nested(77, kept=False)),
+    "field that others lack": (_nested, _nested(77, error={"type": "WalletFrozen"})),
+    "Chinese wording": (_chinese, stamped(77, "INFO [main] 用户下单被风控拦截，订单号4711")),
+    "end of a long line": (
+        lambda n: stamped(n, f"INFO dump {'k=1 ' * 200}end"),
+        stamped(77, f"INFO dump {'k=1 ' * 200}checksum mismatch, refusing to apply"),
+    ),
+    "alarm among endless names": (
+        _cached,
+        stamped(5_500, "INFO cache abcdefg answered with a timeout"),
+    ),
+    "another end among endless names": (
+        _cached,
+        stamped(5_500, "INFO cache abcdefg answered with a miss"),
+    ),
+    "names with one digit are no wording": (
+        lambda n: stamped(n, f"INFO [main] reserved SKU{n * 7 % 9_973} for cart"),
+        stamped(77, "INFO [main] released SKU4711 for cart"),
+    ),
+}
+
+
+@pytest.mark.spec("DIAG-2")
+@pytest.mark.parametrize("kind", UNLIKE)
+async def test_what_makes_a_record_unlike_the_others_is_seen_wherever_it_stands(tmp_path: Path, kind: str) -> None:
+    ordinary, rare = UNLIKE[kind]
+    lines = [ordinary(number) for number in range(6_000)]
+    lines.insert(5_500, rare)
+    (tmp_path / "app.log").write_text("\n".join(lines))
+
+    observation = await observe(tmp_path / "app.log")
+
+    assert rare in observation.projection.splitlines()
+    assert fits(observation)
 
 
 @pytest.mark.spec("DIAG-2")

@@ -150,7 +150,7 @@ def covers_window(prose: str, observation: Observation, sources: Collection[str]
     if coverage is None or not observation.safe or not coverage.complete:
         return False
     moments = values_in(prose).moments
-    if not all(_inside(moment, coverage) for moment in moments):
+    if not all(_inside(moment, observation, coverage) for moment in moments):
         return False
     if not all(_whole_day(moment, moments, observation) for moment in moments):
         return False
@@ -198,7 +198,7 @@ def _count_of_level(level: str, projection: str) -> int:
     return int(count[1]) if count else 0
 
 
-def _inside(moment: Moment, coverage: Coverage) -> bool:
+def _inside(moment: Moment, observation: Observation, coverage: Coverage) -> bool:
     """Whether the moment lies in the covered window; without a date, on some day of it."""
     bounds = [bound for bound in (coverage.start, coverage.end) if bound is not None]
     if not bounds:
@@ -209,6 +209,9 @@ def _inside(moment: Moment, coverage: Coverage) -> bool:
     if moment.hour is None:
         return any((first is None or first.date() <= day) and (last is None or day <= last.date()) for day in days)
     instants = [_instant(day, moment, zone) for day in days]
+    if first is not None and moment.second is None and not (observation.asked() or {}).get("start"):
+        # Nobody asked for a start: where the source begins is said to the minute as well.
+        first = first.replace(second=0, microsecond=0)
     return any((first is None or first <= instant) and (last is None or instant <= last) for instant in instants)
 
 

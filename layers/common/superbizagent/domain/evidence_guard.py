@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from superbizagent.domain.absence import covers_absence, covers_window, says_absent, says_alone
+from superbizagent.domain.derivations import follows, miscounted
 from superbizagent.domain.draft import Claim, Draft
 from superbizagent.domain.evidence import Observation, ToolName
 from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
 from superbizagent.domain.identifiers import occurs
-from superbizagent.domain.quantities import Dimension, Number
+from superbizagent.domain.levels import shows_levels
+from superbizagent.domain.rows import mixes_rows
 from superbizagent.domain.values import Values, identifier_pattern, normalise, values_in
 
 _BOUNDS = 2
-_LONGEST_LIST = 20
 
 
 class Rule(StrEnum):
@@ -58,14 +59,14 @@ def check(draft: Draft, observations: Sequence[Observation], query: str) -> tupl
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
     for part, prose in (("scope", [draft.scope]), ("limitations", draft.limitations)):
         for text in prose:
-            findings += [Finding(part, rule) for rule in _check_values(values_in(text), around)]
+            findings += [Finding(part, rule) for rule in _check_values(values_in(text), around, text)]
     return tuple(findings)
 
 
 def supported_steps(draft: Draft, observations: Sequence[Observation], query: str) -> tuple[str, ...]:
     """The next steps whose values all occur in some observation or in the question; others are dropped."""
     around = [evidence_text(observation) for observation in observations] + [text_of(query)]
-    return tuple(step for step in draft.next_steps if not list(_check_values(values_in(step), around)))
+    return tuple(step for step in draft.next_steps if not list(_check_values(values_in(step), around, step)))
 
 
 def supporting_lines(claim: Claim, observation: Observation, limit: int) -> tuple[str, ...]:
@@ -138,7 +139,9 @@ def _check_statement(prose: str, cited: Sequence[Observation], sources: Collecti
         texts += [asked_text(observation) for observation in covering]
     elif says_alone(prose, texts) and not any(covers_window(prose, observation, sources) for observation in cited):
         yield Rule.ABSENCE_NOT_COVERED
-    yield from _check_values(values, texts)
+    yield from _check_values(values, texts, prose)
+    if miscounted(prose) or not shows_levels(prose, cited) or mixes_rows(prose, values, cited):
+        yield Rule.VALUE_NOT_FOUND
 
 
 def _document_ids(cited: Sequence[Observation]) -> set[str]:
@@ -150,37 +153,14 @@ def _document_ids(cited: Sequence[Observation]) -> set[str]:
     }
 
 
-def _check_values(values: Values, texts: Sequence[EvidenceText]) -> Iterator[Rule]:
+def _check_values(values: Values, texts: Sequence[EvidenceText], prose: str) -> Iterator[Rule]:
     """Each value occurs in one of `texts`, never half in one and half in another, or follows from those that do."""
     for value in _single(values):
-        if not any(text.shows(value) for text in texts) and not _follows(value, values, texts):
+        if not any(text.shows(value) for text in texts) and not follows(value, values, prose, texts):
             yield Rule.QUOTE_NOT_FOUND if value.quotations else Rule.VALUE_NOT_FOUND
     for word in values.words:
         if any(text.misspells(word) for text in texts) and not any(occurs(word, text.folded) for text in texts):
             yield Rule.VALUE_NOT_FOUND
-
-
-def _follows(value: Values, values: Values, texts: Sequence[EvidenceText]) -> bool:
-    """Whether a number counts what the same sentence lists, or is the percentage of two others that are shown."""
-    if len(value.numbers) != 1:
-        return False
-    (number,) = value.numbers
-    if number.unit is None:
-        listed = {len(set(values.identifiers)), len(set(values.quotations))}
-        return 1 < number.value <= _LONGEST_LIST and int(number.value) in listed and number.value % 1 == 0
-    if number.unit.dimension is not Dimension.RATIO:
-        return False
-    shown = [other for other in values.numbers if other.unit is None and _shown(other, texts)]
-    return any(
-        number.is_near(part.value * 100 / whole.value)
-        for part in shown
-        for whole in shown
-        if 0 < part.value < whole.value
-    )
-
-
-def _shown(number: Number, texts: Sequence[EvidenceText]) -> bool:
-    return any(text.shows(Values(numbers=(number,))) for text in texts)
 
 
 def _single(values: Values) -> Iterator[Values]:

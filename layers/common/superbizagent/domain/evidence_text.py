@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
+from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from superbizagent.domain.evidence import Coverage, Observation, ToolName
 from superbizagent.domain.identifiers import misspells, names_in, occurs
+from superbizagent.domain.quantities import DAYS, SECONDS
 from superbizagent.domain.quotations import holds
 from superbizagent.domain.values import Moment, Number, Values, moments_in, normalise, numbers_in
 
@@ -24,12 +26,16 @@ _DOCUMENT = re.compile(r"^(document \S+: .*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class EvidenceText:
-    """`records` are the pieces that a quotation has to lie in whole: log lines and rows, or a passage."""
+    """`records` are the pieces that a quotation has to lie in whole: log lines and rows, or a passage.
+
+    `all_records` are the lines that matched, where all of them are shown.
+    """
 
     folded: str
     records: tuple[str, ...]
     moments: tuple[Moment, ...]
     numbers: frozenset[Number]
+    all_records: tuple[str, ...] = ()
 
     def shows(self, values: Values) -> bool:
         """Whether every one of `values` occurs here."""
@@ -77,7 +83,31 @@ def evidence_text(observation: Observation) -> EvidenceText:
     parts += [f"{document.title} {document.document_id}" for document in observation.documents]
     text = text_of("\n".join(parts), prose=observation.tool == ToolName.LOOKUP_KNOWLEDGE)
     moments = (*_zoned(observation), *text.moments[len(moments_in(f"{observation.title}\n{observation.projection}")) :])
-    return replace(text, moments=(*moments, *_dated(moments, observation.coverage)))
+    dated = (*moments, *_dated(moments, observation.coverage))
+    numbers = text.numbers | frozenset(_lengths(dated, observation.coverage))
+    return replace(text, moments=dated, numbers=numbers, all_records=_all_records(observation))
+
+
+def _lengths(moments: Sequence[Moment], coverage: Coverage | None) -> Iterator[Number]:
+    """How long the window is that was searched, and how many days are told of."""
+    if coverage is not None and coverage.start is not None and coverage.end is not None:
+        length = coverage.end - coverage.start
+        yield Number(Decimal(length // timedelta(microseconds=1)).scaleb(-6), SECONDS, labelling=True)
+    days = len({moment.day for moment in moments if moment.day is not None})
+    if days > 1:
+        yield Number(Decimal(days), DAYS, labelling=True)
+
+
+def _all_records(observation: Observation) -> tuple[str, ...]:
+    if (
+        observation.tool == ToolName.LOOKUP_KNOWLEDGE
+        or observation.coverage is None
+        or not observation.coverage.complete
+    ):
+        return ()
+    _, mark, records = observation.projection.partition(f"\n{_RECORDS}\n")
+    lines = (records if mark else observation.projection).splitlines()
+    return tuple(line for line in lines if mark or line.startswith("{"))
 
 
 def asked_text(observation: Observation) -> EvidenceText:

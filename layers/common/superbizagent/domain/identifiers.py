@@ -11,7 +11,7 @@ _QUANTITY = re.compile(
     r"|byte|way|node|line|row|milliseconds?)s?)?|[0-9]+(?:\.[0-9]+)?x?(?:-[a-z]+)?"
 )
 _NUMBER_LIST = re.compile(r"[0-9]+(?:\.[0-9]+)?%?(?:[-/][0-9]+(?:\.[0-9]+)?%?)+")
-_CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[a-z]+(?:[A-Z][a-z0-9]+)+")
+_CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}[a-z]+(?:[A-Z][a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHOUTED = re.compile(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
 _COMPOUND = re.compile(r"(?<![A-Za-z])[a-z]{2,40}(?:-[a-z]{2,40})+", re.IGNORECASE)

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from functools import cached_property
+from itertools import pairwise
 
 from superbizagent.domain.rounding import Rounding, rounding_of
+
+_LAST_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class Moment:
 
     `month_day` is a date without its year, as syslog and people write it; `day` is None then.
     `other_offset` is the second meaning of an ambiguous zone name (CST); `month` a year and its month,
-    0 for the year as a whole.
+    0 for the year as a whole. `ending`: the end of a range.
     """
 
     day: date | None = None
@@ -28,6 +31,7 @@ class Moment:
     rounding: Rounding = Rounding.EXACT
     other_offset: timedelta | None = None
     month: tuple[int, int] | None = None
+    ending: bool = False
 
     def agrees_with(self, evidence: "Moment") -> bool:
         """Whether `evidence` shows this moment, at the precision this one is written in."""
@@ -43,7 +47,7 @@ class Moment:
         if self.dated and not self._same_day(other):
             # A time without a date in the evidence may still show a time; it never shows a date.
             return False
-        return self.hour is None or self._same_time(other) or self._near(other)
+        return self.hour is None or self._same_time(other) or self._near(other) or self._ends(other)
 
     def _is_month_of(self, day: date) -> bool:
         return self.month in ((day.year, day.month), (day.year, 0))
@@ -63,6 +67,12 @@ class Moment:
         if self.second is not None and self.second != other.second:
             return False
         return self.fraction is None or (other.fraction or "").startswith(self.fraction)
+
+    def _ends(self, other: "Moment") -> bool:
+        """Whether the range ends with the minute of which the other time is one of the last seconds."""
+        if not self.ending or self.second is not None or self.minute is None or other.second is None:
+            return False
+        return 0 < (self.seconds - other.seconds) % 86_400 <= _LAST_SECONDS
 
     def _near(self, other: "Moment") -> bool:
         """Whether the times are as close as a rounded one says, by the roundness of its minutes."""
@@ -139,6 +149,7 @@ _ZONE_HOURS = {
 _EIGHT = (
     r"北京时间|北京時間|中国时间|中國時間|上海时间|东八区|東八區"
     r"|(?:Beijing|China|Shanghai|Singapore)(?:\s(?:Standard\s)?time)|Asia/Shanghai"
+    r"|(?<=\bin\s)(?:Beijing|China|Shanghai|Singapore)\b"
 )
 _UTC_WORDS = r"协调世界时|世界标准时间|世界时|Coordinated\sUniversal\sTime"
 _NAMED_ZONE = (
@@ -147,8 +158,10 @@ _NAMED_ZONE = (
 _UTC_OFFSET = r"(?:UTC|GMT)\s?[+-]\s?[0-9]{1,2}(?::?[0-9]{2})?(?![0-9])"
 # A minus after hours and minutes alone is a range (14:00-14:30); after seconds or an ISO T it is an offset.
 _MINUS = r"\s?-(?:0[0-9]|1[0-2]):?(?:00|30)(?![0-9A-Za-z:])"
+# A zone that begins a bracket is that of the time in it: 13:57（北京时间 21:57）.
+_OTHER_TIME = r"(?<=[\u4e00-\u9fff])\s?[0-9]{1,2}\s?[:点點时時]|\s?:?\s[0-9]{1,2}:[0-9]{2}[^()]{0,20}\)"
 _OFFSET = (
-    rf"\s?\(?\s?(?:in\s|the\s)?(?:{_UTC_OFFSET}|{_NAMED_ZONE})\s?\)?|\s?Z(?![A-Za-z0-9_])"
+    rf"\s?\(?\s?(?:in\s|the\s)?(?:{_UTC_OFFSET}|{_NAMED_ZONE})(?!{_OTHER_TIME})\s?\)?|\s?Z(?![A-Za-z0-9_])"
     r"|\s?\(?\s?\+(?:0[0-9]|1[0-4]):?(?:00|15|30|45)(?![0-9A-Za-z:])\s?\)?"
 )
 # Not the zone of an earlier time: 22:15 CST 14:15.
@@ -170,14 +183,16 @@ _ISO_CLOCK = _clock(rf"(?(second){_MINUS}|(?(t){_MINUS}|(?!)))")
 _HALF_DAY_CLOCK = rf"(?P<hour>1[0-2]|0?[1-9])\s?(?P<half>[ap])(?:\.m\.?|m)(?![A-Za-z0-9_])(?P<offset>{_OFFSET})?"
 _CJK_CLOCK = (
     rf"(?P<period>{_PERIOD})?\s?(?P<hour>[01]?[0-9]|2[0-3])\s?[点點时時]"
-    r"(?:(?P<minute>[0-5]?[0-9])(?!点|點)分?(?:(?P<second>[0-5]?[0-9])秒)?|(?P<mark>半|整|钟|鐘)"
+    r"(?:(?:(?P<minute>[0-5]?[0-9])(?!点|點)|\s(?P<apart>[0-5]?[0-9])(?=\s?分))"
+    r"(?:\s?分)?(?:\s?(?P<second>[0-5]?[0-9])\s?秒)?|(?P<mark>半|整|钟|鐘)"
     # 3点原因 are three points.
     r"|(?(period)|(?!\s?[0-9原建问意变不区要结理说内])))"
     rf"(?P<offset>{_OFFSET})?"
 )
-_BEFORE = r"(?<![A-Za-z0-9_.:+])"
+# A full-width colon, which is folded to this one, may stand before a time; what stands before the minutes is its hour.
+_BEFORE = r"(?<![A-Za-z0-9_.+])(?<![A-Za-z0-9_\]]:)"
 _ISO_DAY = r"(?P<y>[12][0-9]{3})[-/年.](?P<m>[01]?[0-9])[-/月.](?P<d>[0-3]?[0-9])"
-_CJK_DAY = r"(?P<m>[01]?[0-9])月(?P<d>[0-3]?[0-9])[日号號]"
+_CJK_DAY = r"(?P<m>[01]?[0-9])\s?月\s?(?P<d>[0-3]?[0-9])\s?[日号號]"
 _DAY_OF_MONTH = r"(?P<d>[0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<y>[12][0-9]{3})(?![0-9A-Za-z])"
 _YEAR_OF_MONTH = r"(?P<my>[12][0-9]{3})"
@@ -206,7 +221,13 @@ _MOMENTS = tuple(
         + ")?",
         _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r"(?:,?\s" + _YEAR + r")" + _AND_CLOCK,
         _BEFORE + _MONTH + r"\s+" + _DAY_OF_MONTH + r",?\s(?:at\s)?" + _CLOCK + r"(?:\s" + _YEAR + ")?",
-        _BEFORE + _MONTH + r"\s" + _DAY_OF_MONTH + r"(?![0-9A-Za-z]|[.:][0-9])",
+        # Not the number that follows a day: on 29 November 15 requests failed.
+        r"(?<![^0-9:][0-9]\s)(?<![^0-9:][0-3][0-9]\s)"
+        + _BEFORE
+        + _MONTH
+        + r"\s"
+        + _DAY_OF_MONTH
+        + r"(?![0-9A-Za-z]|[.:,][0-9])",
         _BEFORE + _DAY_OF_MONTH + r"(?:\sof)?\s" + _MONTH,
         _BEFORE + r"(?P<m>0?[1-9]|1[0-2])/(?P<d>0?[1-9]|[12][0-9]|3[01])/" + _YEAR,
         _BEFORE + r"(?P<d>[12][0-9]|3[01])/(?P<m>0?[1-9]|1[0-2])/" + _YEAR,
@@ -224,6 +245,7 @@ _MOMENTS = tuple(
 _ZONE_WORDS = re.compile(
     rf"{_UTC_OFFSET}|(?<![0-9A-Za-z+-])[+-](?:0[0-9]|1[0-4]):(?:00|15|30|45)(?![0-9A-Za-z:])", re.I
 )
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
 _RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|until|till|through|至|到|和|与|與)\s?", re.IGNORECASE)
 
 
@@ -235,8 +257,11 @@ class _Place:
     half: str
 
 
-def take_moments(text: str) -> tuple[str, tuple[Moment, ...]]:
-    """The times of a text, in order, and the text with blanks in their places."""
+def take_moments(text: str, *, prose: bool = False) -> tuple[str, tuple[Moment, ...]]:
+    """The times of a text, in order, and the text with blanks in their places.
+
+    In prose the only date of a sentence is that of its times.
+    """
     found: list[_Place] = []
 
     def take(match: re.Match[str]) -> str:
@@ -254,8 +279,29 @@ def take_moments(text: str) -> tuple[str, tuple[Moment, ...]]:
     if not found:
         return rest, ()
     places = _linked(text, sorted(found, key=lambda place: place.begin))
+    if prose:
+        places = [place for sentence in _sentences(text, places) for place in _on_the_day(sentence)]
     rest = _ZONE_WORDS.sub(lambda match: " " * len(match.group()), rest)
     return rest, tuple(place.moment for place in places)
+
+
+def _sentences(text: str, places: list[_Place]) -> Iterator[list[_Place]]:
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    for begin, end in pairwise((0, *ends, len(text) + 1)):
+        yield [place for place in places if begin <= place.begin < end]
+
+
+def _on_the_day(places: list[_Place]) -> list[_Place]:
+    dates = [place.moment for place in places if place.moment.dated]
+    if len(dates) != 1 or dates[0].hour is not None:
+        return places
+    day, month_day = dates[0].day, dates[0].month_day
+    return [
+        replace(place, moment=replace(place.moment, day=day, month_day=month_day))
+        if place.moment.hour is not None
+        else place
+        for place in places
+    ]
 
 
 def _linked(text: str, places: list[_Place]) -> list[_Place]:
@@ -278,7 +324,7 @@ def _shared(first: _Place, second: _Place) -> tuple[_Place, _Place]:
             one = replace(one, offset=two.offset, other_offset=two.other_offset)
         if one.dated and not two.dated and two.seconds >= one.seconds:
             two = replace(two, day=one.day, month_day=one.month_day)
-    return replace(first, moment=one), replace(second, moment=two)
+    return replace(first, moment=one), replace(second, moment=replace(two, ending=two.hour is not None))
 
 
 def _moment(match: re.Match[str], text: str) -> Moment | None:
@@ -292,7 +338,9 @@ def _moment(match: re.Match[str], text: str) -> Moment | None:
         return Moment(month=(int(groups["my"]), _month(groups)))
     if not groups.get("hour"):
         return Moment(day=day, month_day=month_day)
-    minute = "30" if groups.get("mark") == "半" else "0" if groups.get("mark") == "整" else groups.get("minute")
+    minute = groups.get("minute") or groups.get("apart")
+    if groups.get("mark"):
+        minute = {"半": "30", "整": "0"}.get(groups["mark"], minute)
     before = _ZONE_BEFORE.search(text[max(match.start() - 32, 0) : match.start()])
     zone = groups.get("offset") or (before["zone"] if before else None)
     if before and rounding is Rounding.EXACT:

@@ -1,6 +1,7 @@
 """Numbers written in words, English and Chinese, rewritten in digits so that there is one reading of a number."""
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 _ONES = [
@@ -77,29 +78,32 @@ _CHINESE = re.compile(rf"(?P<before>.?)(?P<run>[{_CHARACTERS}]+)(?P<after>.?.?)"
 _MEASURES = frozenset(
     "次条條个個秒分小时時毫微行笔筆台臺天倍项項份种種单單位人处處起例点點月日号號周年轮輪批组組名家套只张張页頁级級版段块塊字层層回遍刻"
 )
-_CHINESE_PHRASES = tuple(
-    (re.compile(pattern), digits)
-    for pattern, digits in (
-        (r"百分之\s?([0-9]+(?:\.[0-9]+)?)", r"\1%"),
-        (r"(?<![0-9.])([1-9])成(?![为為立功本交员員果就长長分])半", r"\g<1>5%"),
-        (r"(?<![0-9.])([1-9])成(?![为為立功本交员員果就长長分])", r"\g<1>0%"),
-        (r"(?<![0-9.])([0-9]+)\s?个?(小时|分钟|秒|天)半", r"\1.5\2"),
-        (r"(?<![0-9.])([0-9]+)\s?个半(?=小时|月)", r"\1.5"),
-        (r"半个?(?=小时|钟头|分钟)", "0.5"),
-        (r"点\s?1刻", "点15分"),
-        (r"点\s?3刻", "点45分"),
-        (r"正午", "12:00"),
-        (r"(?<=[到至于於从自])(?:午夜|半夜)", "00:00"),
-        (r"(?<![0-9])负\s?(?=[0-9])|零下\s?(?=[0-9])", "-"),
-        (r"(?<=[0-9])\s?点钟", "点整"),
-    )
+_PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"百分之\s?([0-9]+(?:\.[0-9]+)?)", r"\1%"),
+    (r"(?<![0-9.])([1-9])成(?![为為立功本交员員果就长長分])半", r"\g<1>5%"),
+    (
+        r"(?<![0-9.])([1-9])成([1-9一二三四五六七八九])(?![0-9.])",
+        lambda match: f"{match[1]}{_DIGITS.get(match[2], match[2])}%",
+    ),
+    (r"(?<![0-9.点])([13])\s?刻钟", lambda match: f"{15 * int(match[1])}分钟"),
+    (r"(?<![0-9.])([1-9])成(?![为為立功本交员員果就长長分])", r"\g<1>0%"),
+    (r"(?<![0-9.])([0-9]+)\s?个?(小时|分钟|秒|天)半", r"\1.5\2"),
+    (r"(?<![0-9.])([0-9]+)\s?个半(?=小时|月)", r"\1.5"),
+    (r"半个?(?=小时|钟头|分钟)", "0.5"),
+    (r"点\s?1刻", "点15分"),
+    (r"点\s?3刻", "点45分"),
+    (r"正午", "12:00"),
+    (r"(?<=[到至于於从自])(?:午夜|半夜)", "00:00"),
+    (r"(?<![0-9])负\s?(?=[0-9])|零下\s?(?=[0-9])", "-"),
+    (r"(?<=[0-9])\s?点钟", "点整"),
 )
+_CHINESE_PHRASES = tuple((re.compile(pattern), digits) for pattern, digits in _PHRASES)
 _CHINESE_DECIMAL = re.compile(
     rf"(?P<share>百分之)?(?P<whole>[{_CHARACTERS}]+)点(?P<decimals>[〇零一二三四五六七八九]+)"
     r"(?(share)|(?=个?(?:毫秒|微秒|秒|分钟|小时|天|倍|百分点|[万亿兆]|[KMG]i?B|字节|元)))"
 )
 _COMPACT = re.compile(
-    r"(?<![A-Za-z0-9_.-])(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?(?![A-Za-z0-9_])"
+    r"(?<![A-Za-z0-9_.-])(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+)ms)?(?![A-Za-z0-9_])"
 )
 
 
@@ -112,8 +116,8 @@ def in_digits(text: str) -> str:
     text = _CHINESE_DECIMAL.sub(_decimal, text)
     text = re.sub(rf"百分之(?=[{_CHARACTERS}])", "百分之 ", text)
     text = _chinese(text)
-    for pattern, digits in _CHINESE_PHRASES:
-        text = pattern.sub(digits, text)
+    for pattern, reading in _CHINESE_PHRASES:
+        text = pattern.sub(reading, text)
     return _COMPACT.sub(_spaced, text)
 
 
@@ -125,7 +129,9 @@ def _decimal(match: re.Match[str]) -> str:
 
 def _spaced(match: re.Match[str]) -> str:
     """1m30s with its parts apart."""
-    parts = [f"{digits}{unit}" for digits, unit in zip(match.groups(), ("d", "h", "min", "s"), strict=True) if digits]
+    parts = [
+        f"{digits}{unit}" for digits, unit in zip(match.groups(), ("d", "h", "min", "s", "ms"), strict=True) if digits
+    ]
     return " ".join(parts) if len(parts) > 1 else match.group()
 
 
@@ -137,7 +143,9 @@ def _english(match: re.Match[str]) -> str:
     value = _english_value([word for word in words if word not in ("and", "a", "an")])
     if value is None or words in (["hundred"], ["thousand"], ["million"], ["billion"]):
         return match.group()
-    return f"{match['only'] or ''}{value}"
+    # Not one number with what follows: fifteen 502 responses.
+    apart = " " if re.match(r"\s[0-9]", match.string[match.end() :]) else ""
+    return f"{match['only'] or ''}{value}{apart}"
 
 
 def _english_value(words: list[str]) -> int | None:

@@ -17,6 +17,7 @@ _NAMED = tuple(
         rf"(?:在|从|的|，|,)\s?{_NAME}\s?(?:服务|日志|中|里|内)",
     )
 )
+_DOING = _NAMED[2]
 _ORDINARY = frozenset(
     [
         "a",
@@ -152,7 +153,6 @@ _ORDINARY = frozenset(
         "was",
         "were",
         "is",
-        "not",
         "ever",
         "only",
         "have",
@@ -176,6 +176,30 @@ _ORDINARY = frozenset(
         "which",
         "window",
         "yesterday",
+        "nothing",
+        "anything",
+        "something",
+        "everything",
+        "monitoring",
+        "logging",
+        "processing",
+        "polling",
+        "single",
+        "several",
+        "most",
+        "each",
+        "both",
+        "half",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "twelve",
         "application",
         "app",
         "beijing",
@@ -225,5 +249,7 @@ def _named(prose: str) -> Iterator[str]:
     for pattern in _NAMED:
         for match in pattern.finditer(prose):
             name = match["name"].casefold()
-            if name not in _ORDINARY and not name.endswith(("ed", "ing")):
+            # The first word of a sentence is a name even where it looks like a verb: billing logged no errors.
+            acting = pattern is _DOING and match.start("name") == 0 and not name.endswith("ed")
+            if name not in _ORDINARY and (acting or not name.endswith(("ed", "ing"))):
                 yield name

@@ -31,6 +31,9 @@ _LARGEST_ERROR = {
     Rounding.ABOVE: Decimal("0.25"),
 }
 """Relative to the true value: "about 1,000" is no fair word for 1,400."""
+_UNHEARD = Decimal("0.001")
+_LEAST_ROUNDED = 3
+"""Digits of a measure that nobody says "about" with; with fewer, rounding has to be told."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Number:
 
     `naming`: part of a name (ORD-104952), which one may be called by, but nothing is near it. `counting`: a field or
     count that says what it is and is no measure: 4 active connections are not 4 seconds. `measuring`: a field that
-    may be one, or a fraction.
+    may be one, or a fraction. `timing`: one that is no count: a latency of 51 are not 51 errors. `worded`: a word
+    follows that is no unit. `labelling`: the width of a histogram's bars. `counted`: a claim says what of.
     `parts`: another reading, in which white space or a smaller unit separates several numbers.
     """
 
@@ -51,22 +55,32 @@ class Number:
     naming: bool = False
     counting: bool = False
     measuring: bool = False
+    timing: bool = False
+    worded: bool = False
+    labelling: bool = False
+    counted: bool = False
 
     def agrees_with(self, evidence: "Number") -> bool:
         """Whether `evidence` shows this number, in its own unit and rounded as it says."""
-        return any(self._close(scaled, found) for scaled, found in self._compared(evidence))
+        if evidence.labelling:
+            return any(self.value * scale == found for scale, found in self._compared(evidence))
+        finer = evidence.step < 1 and evidence.unit is not None
+        return any(self._close(scaled, found, finer) for scaled, found in self._compared(evidence))
 
-    def is_near(self, value: Decimal) -> bool:
-        return self._close(Decimal(1), value)
+    def is_near(self, value: Decimal, digits: int = _LEAST_ROUNDED) -> bool:
+        """Whether `value`, which nobody rounded yet, is this number, to the last of so many digits or more."""
+        return self._close(Decimal(1), value, finer=True, digits=digits)
 
     def _compared(self, evidence: "Number") -> Iterator[tuple[Decimal, Decimal]]:
         """Pairs of this number's scale and the evidence's value, in a common unit."""
         mine, theirs = self.unit, evidence.unit
         if mine is not None and theirs is not None:
-            if mine.dimension is theirs.dimension:
+            if mine.dimension is theirs.dimension and (not evidence.labelling or self._labels(evidence)):
                 yield from ((a, evidence.value * b) for a in mine.factors for b in theirs.factors)
             return
-        if mine is not None and evidence.counting:
+        if mine is not None and (evidence.counting or (evidence.worded and mine.dimension in _USUAL)):
+            return
+        if self.counted and (theirs is not None or evidence.timing):
             return
         if theirs is not None and theirs.dimension is Dimension.RATIO:
             return
@@ -75,18 +89,38 @@ class Number:
         if mine is not None and mine.dimension is Dimension.RATIO and not evidence.measuring:
             return
         yield Decimal(1), evidence.value
-        if mine is not None and mine.dimension in _USUAL and evidence.value >= 1_000:
+        bare = not evidence.worded and self.rounding is Rounding.EXACT
+        if mine is not None and mine.dimension in _USUAL and (evidence.measuring or bare) and evidence.value >= 1_000:
             # Sizes are written in bytes and times in milliseconds where no unit is.
             yield from ((factor, evidence.value * _USUAL[mine.dimension]) for factor in mine.factors)
         if mine is not None and mine.dimension is Dimension.RATIO:
             # A share of one shows its percentage.
             yield mine.factors[0], evidence.value
 
-    def _close(self, scale: Decimal, found: Decimal) -> bool:
+    def _labels(self, evidence: "Number") -> bool:
+        return self.unit == evidence.unit or evidence.unit == SECONDS
+
+    def _rounds(self, scale: Decimal, found: Decimal, finer: bool, digits: int) -> bool:
+        """Whether a measure is the other one to the last of its digits: 18.3 s are 18342.557 ms."""
+        if self.unit is None or not (self.step < 1 or finer):
+            return False
+        apart = abs(self.value * scale - found)
+        said = self._digits >= digits or apart <= abs(found) * _UNHEARD
+        return said and apart * 2 <= min(self.step, Decimal(1)) * scale
+
+    @property
+    def _digits(self) -> int:
+        """Those that tell how much it is: three of 0.0475."""
+        return len(str(int(abs(self.value) / min(self.step, Decimal(1)))))
+
+    def _close(self, scale: Decimal, found: Decimal, finer: bool, digits: int = _LEAST_ROUNDED) -> bool:
+        """`finer`: the other number has more places than a measure is usually said with."""
         stated = self.value * scale
         if stated == found:
             return True
-        if self.rounding is Rounding.EXACT or abs(stated - found) > abs(found) * _LARGEST_ERROR[self.rounding]:
+        if self.rounding is Rounding.EXACT:
+            return self._rounds(scale, found, finer, digits)
+        if abs(stated - found) > abs(found) * _LARGEST_ERROR[self.rounding]:
             return False
         step = self.step * scale
         if self.rounding is Rounding.NEAR:
@@ -120,6 +154,9 @@ _UNITS = (
     (r"¢|(?i:cents?)|美分|分钱", _unit(Dimension.MONEY, "0.01")),
     (r"€|\$|£|¥|(?i:eur|euros?|usd|dollars?|cny|rmb|yuan)|元|美元|欧元", _unit(Dimension.MONEY, "1")),
 )
+SECONDS, DAYS = _UNITS[3][1], _UNITS[6][1]
+_PLURAL_STATUS = re.compile(r"[45][0-9]{2}s")
+_FAILED_STATUSES = range(400, 600)
 _FIELD_UNITS = {
     "ns": _UNITS[0][1],
     "us": _UNITS[1][1],
@@ -177,9 +214,27 @@ _LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
 _FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
 _MEASURING = re.compile(
     r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
-    r"|p[0-9]{2}|value|ms|sec|rate|ratio|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress",
+    r"|p[0-9]{2}|value|ms|sec|rate|ratio(?!n)|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress"
+    r"|revenue|balance|income|fee",
     re.IGNORECASE,
 )
+_TIMING = re.compile(
+    # Not times and timeouts, the throttled, operations and usage.
+    r"time(?!s|out)|latenc|duration|took|elapsed|delay(?!ed)|wait(?!ing|er)|interval|(?<![a-z])(?:age|ttl|lag)$|byte|heap"
+    r"|mem(?!ber)|p[0-9]{2}$|_ms$|^ms$|_secs?$|percent|pct|ratio(?!n)|^u?rt$",
+    re.IGNORECASE,
+)
+# Web servers write these in seconds, with milliseconds behind the point.
+_SECONDS_FIELD = re.compile(
+    r"(?<![A-Za-z0-9_])(?:u?rt|u[ch]t|request_time|upstream_(?:response|connect|header)_time)[\"']?\s?[:=]\s?[\"']?$"
+)
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z]+)\s$")
+_WORD_AFTER = re.compile(r"\s[a-z]{2,}|\s?[\u4e00-\u9fff]")
+_COUNTED = re.compile(
+    r"\s(?:[A-Za-z-]+\s){0,2}?(?:errors?|failures?|warnings?|exceptions?|timeouts?|lines?|records?|rows?|entries|messages?|times"
+    r"|occurrences?|events?|restarts?|retries|requests?|attempts?|ERROR|WARN|FATAL|INFO)\b|\s?[次条條笔筆]",
+)
+_LABEL_BEFORE = re.compile(r"^per $", re.MULTILINE)
 _LEVEL_BEFORE = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
 _NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
 _BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
@@ -205,9 +260,24 @@ def numbers_of(text: str) -> Iterator[Number]:
 def claimed_numbers(text: str) -> tuple[Number, ...]:
     """The numbers that a claim states; those of one duration (1 min 30 s) together."""
     places = list(_places(text, whole=False))
-    # White space inside a claim's number groups its digits; only evidence may have meant two numbers.
-    places = [replace(place, number=replace(place.number, parts=())) for place in places]
+    read = []
+    for place in places:
+        plural = _PLURAL_STATUS.fullmatch(text, place.begin, place.end) is not None
+        read.append(replace(place, number=replace(place.number, parts=_other_reading(place.number, plural=plural))))
+    places = read
     return tuple(_joined(text, _with_shared_units(text, places)))
+
+
+def _other_reading(number: Number, *, plural: bool) -> tuple[Number, ...]:
+    """What else a claim's number may mean where one is the status of a response: 15 502 errors, the 502s.
+
+    Else white space groups the digits of one number; only evidence may have meant two.
+    """
+    if plural:
+        return (replace(number, unit=None, counted=True),)
+    if len(number.parts) == 2 and number.parts[1].value in _FAILED_STATUSES:
+        return number.parts
+    return ()
 
 
 def _places(text: str, *, whole: bool) -> Iterator[_Place]:
@@ -220,10 +290,11 @@ def _place(text: str, match: re.Match[str], *, whole: bool) -> _Place | None:
     unit, end, suffix = _unit_after(text, match.end())
     if whole and unit is None and not _LETTERS.match(text, match.end()):
         return None
-    number = _number(match, unit or _unit_before(text, match.start()))
+    number = _number(match, unit or _unit_before(text, match.start(), decimals=bool(match["decimals"])))
     rounding = suffix or rounding_of(text, match.start(), end)
     naming = bool(_NAME_BEFORE.search(text, max(match.start() - 2, 0), match.start()))
-    number = replace(number, rounding=rounding, naming=naming)
+    labelling = unit is not None and _LABEL_BEFORE.search(text, max(match.start() - 5, 0), match.start()) is not None
+    number = replace(number, rounding=rounding, naming=naming, labelling=labelling)
     return _Place(match.start(), end, number if unit is not None else _of_field(number, text, match))
 
 
@@ -234,8 +305,16 @@ def _of_field(number: Number, text: str, match: re.Match[str]) -> Number:
     ):
         return replace(number, counting=True)
     field = _FIELD_NAME.search(text, max(match.start() - 40, 0), match.start())
-    measuring = number.step < 1 if field is None else _MEASURING.search(field["name"]) is not None
-    return replace(number, counting=field is not None and not measuring, measuring=measuring)
+    name = field or _WORD_BEFORE.search(text, max(match.start() - 24, 0), match.start())
+    measuring = number.step < 1 or (name is not None and _MEASURING.search(name["name"]) is not None)
+    return replace(
+        number,
+        counting=field is not None and not measuring,
+        measuring=measuring,
+        timing=field is not None and _TIMING.search(field["name"]) is not None,
+        worded=field is None and not measuring and _WORD_AFTER.match(text, match.end()) is not None,
+        counted=_COUNTED.match(text, match.end()) is not None,
+    )
 
 
 def _unit_after(text: str, at: int) -> tuple[Unit | None, int, Rounding | None]:
@@ -246,10 +325,12 @@ def _unit_after(text: str, at: int) -> tuple[Unit | None, int, Rounding | None]:
     return None, at, None
 
 
-def _unit_before(text: str, begin: int) -> Unit | None:
+def _unit_before(text: str, begin: int, *, decimals: bool) -> Unit | None:
     before = text[max(begin - 24, 0) : begin]
     if _MONEY_BEFORE.search(before):
         return _unit(Dimension.MONEY, "1")
+    if decimals and _SECONDS_FIELD.search(before):
+        return _unit(Dimension.TIME, "1")
     field = _FIELD.search(before)
     return _FIELD_UNITS[field["unit"].lower()] if field else None
 

@@ -6,10 +6,13 @@ from superbizagent.domain.folding import normalise
 
 _QUOTATION = re.compile(
     r'"([^"\n]{2,})"|“([^”]{2,})”|「([^」]{2,})」|『([^』]{2,})』|«([^»]{2,})»|‘([^’\n]{2,})’|《([^》]{2,})》'
-    r"|(?<![A-Za-z0-9])'([^'\n]{2,160})'(?![A-Za-z0-9])"
+    r"|(?<![A-Za-z0-9])'([^'\n]{2,600})'(?![A-Za-z0-9])"
 )
 _CODE = re.compile(r"`([^`\n]+)`")
 _GROUPED = re.compile(r"[0-9][.,][0-9]")
+_ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…+)\]?")
+_LEAST_PIECE = 8
+_MOST_LEFT_OUT = 200
 _CLOSING = ".,;:!?。，；：！？"
 
 
@@ -25,7 +28,7 @@ def take_quotations(text: str) -> tuple[str, tuple[str, ...]]:
         return " "
 
     def take_code(match: re.Match[str]) -> str:
-        if " " not in match[1].strip():
+        if " " not in match[1].strip() and len(re.findall(r"[\u4e00-\u9fff]", match[1])) < _LEAST_PIECE // 2:
             return f" {match[1]} "
         found.append(match[1])
         return " "
@@ -42,7 +45,25 @@ def code_words(text: str) -> tuple[str, ...]:
 def holds(record: str, quotation: str) -> bool:
     """Whether a folded record has the quotation, from the beginning of a word to the end of one."""
     quote = normalise(quotation)
-    return _whole(record, quote) or (quote[-1:] in _CLOSING and _whole(record, quote.rstrip(_CLOSING).rstrip()))
+    if _whole(record, quote) or (quote[-1:] in _CLOSING and _whole(record, quote.rstrip(_CLOSING).rstrip())):
+        return True
+    pieces = [piece.strip() for piece in _ELLIPSIS.split(quote)]
+    return len(pieces) > 1 and _in_order(record, [piece for piece in pieces if piece])
+
+
+def _in_order(record: str, pieces: list[str]) -> bool:
+    """Whether a quotation that says it leaves something out does so within one record, and little of it."""
+    if not pieces or not all(map(_is_passage, pieces)):
+        return False
+    text = rf".{{0,{_MOST_LEFT_OUT}}}?".join(rf"(?<![A-Za-z0-9]){re.escape(piece)}" for piece in pieces)
+    return re.search(rf"{text}(?![A-Za-z0-9])", record) is not None
+
+
+def _is_passage(piece: str) -> bool:
+    """Whether it is long enough to be found only where it was taken from."""
+    return (" " in piece and len(piece) >= _LEAST_PIECE) or len(
+        re.findall(r"[\u4e00-\u9fff]", piece)
+    ) >= _LEAST_PIECE // 2
 
 
 def _whole(record: str, quote: str) -> bool:

@@ -22,7 +22,17 @@ from superbizagent.domain.numerals import in_digits
 from superbizagent.domain.quantities import Number, claimed_numbers, numbers_of
 from superbizagent.domain.quotations import code_words, take_quotations
 
-__all__ = ["Moment", "Number", "Values", "identifier_pattern", "moments_in", "normalise", "numbers_in", "values_in"]
+__all__ = [
+    "Moment",
+    "Number",
+    "Values",
+    "identifier_pattern",
+    "moments_in",
+    "normalise",
+    "numbers_in",
+    "read_prose",
+    "values_in",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ _HASH = re.compile(
     re.IGNORECASE,
 )
 _LONG_ID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
+_CHINESE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])，(?=[0-9\uff10-\uff19])")
 _CIRCLED = re.compile("[\u2460-\u2473]")
 _MARKER = re.compile(r"(?:^|(?<=\n)|(?<=[;；。:，])|(?<=[;:,.]\s))[ \t]*\(?([1-9][0-9]?)(?:[.)](?=\s|[^0-9\s])|、)")
 
@@ -53,15 +64,25 @@ def values_in(text: str) -> Values:
     Quotations are taken first, then times, identifiers and numbers, each blanking what it took: the
     digits of a time are no number, and those of an identifier neither.
     """
-    rest = unicodedata.normalize("NFKC", _CIRCLED.sub(" ", text))
+    rest = _folded(_CIRCLED.sub(" ", text))
     named = tuple(word for word in code_words(rest) if re.fullmatch(r"[A-Za-z][A-Za-z-]*", word))
     rest, quotations = take_quotations(rest)
     rest = in_digits(_without_markers(rest))
     classes = tuple(int(match[1]) for match in STATUS_CLASS.finditer(rest))
-    rest, moments = take_moments(STATUS_CLASS.sub(" ", rest))
+    rest, moments = take_moments(STATUS_CLASS.sub(" ", rest), prose=True)
     rest, identifiers = take_identifiers(rest)
     identifiers = tuple(dict.fromkeys((*identifiers, *named)))
     return Values(quotations, moments, identifiers, claimed_numbers(rest), classes, long_words(rest))
+
+
+def _folded(text: str) -> str:
+    """Compatibility forms folded; a Chinese comma never becomes one inside a number (5000，5 分钟后)."""
+    return unicodedata.normalize("NFKC", _CHINESE_COMMA.sub("， ", text))
+
+
+def read_prose(text: str) -> str:
+    """`text` as its values are read: folded, number words in digits, its quotations in place."""
+    return in_digits(_folded(text))
 
 
 def _without_markers(text: str) -> str:
@@ -72,7 +93,7 @@ def _without_markers(text: str) -> str:
 
 def moments_in(text: str) -> tuple[Moment, ...]:
     """Every time in an evidence text."""
-    return take_moments(unicodedata.normalize("NFKC", text))[1]
+    return take_moments(_folded(text))[1]
 
 
 def numbers_in(text: str) -> frozenset[Number]:
@@ -81,5 +102,5 @@ def numbers_in(text: str) -> frozenset[Number]:
     A claim of 30 errors is not shown by the date 2026-11-30, nor one of 7 by the request id 7f3a, nor one of
     42 by the order ORD-2026-0042.
     """
-    rest, _ = take_moments(unicodedata.normalize("NFKC", text))
+    rest, _ = take_moments(_folded(text))
     return frozenset(numbers_of(in_digits(_LONG_ID.sub(" ", _HASH.sub(" ", rest)))))

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from superbizagent.adapters.log_projection.instants import MICROSECONDS, instant_of
 from superbizagent.adapters.log_projection.shapes import (
+    CUT_MARK,
     MAX_MESSAGE,
     ContinuationLines,
     FieldValues,
@@ -22,7 +23,6 @@ _MAX_TAIL: Final = 1024 * 1024
 _MAX_WAITING: Final = 4 * 1024 * 1024
 _MAX_REDACTED: Final = 8 * 1024 * 1024
 _EXAMPLE: Final = 1_000
-_CUT_MARK: Final = "characters cut]…"
 _REORDERED: Final = 512
 _MAX_BUCKETS: Final = 12
 _KEPT_BUCKETS: Final = 4_000
@@ -240,7 +240,7 @@ class Findings:
 
 def shortened(text: str) -> bool:
     """Whether it is an excerpt; a record that says so itself counts as one."""
-    return _CUT_MARK in text
+    return CUT_MARK in text
 
 
 def excerpt(text: str, room: int, contains: Sequence[str]) -> str:
@@ -262,7 +262,7 @@ def excerpt(text: str, room: int, contains: Sequence[str]) -> str:
     done = 0
     for begin, end in sorted(keep):
         if begin > done:
-            parts.append(f"…[{begin - done} {_CUT_MARK}")
+            parts.append(f"…[{begin - done} {CUT_MARK}")
         if end > done:
             parts.append(text[max(begin, done) : end])
             done = end

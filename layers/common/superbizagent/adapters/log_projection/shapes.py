@@ -7,7 +7,7 @@ lost"). So each template keeps its wordings, and one that is rare among them is 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -15,30 +15,53 @@ from drain3.drain import Drain, LogCluster
 
 from superbizagent.domain.evidence import LogLevel
 
+CUT_MARK: Final = "characters cut]…"
 MAX_MESSAGE: Final = 1_000
 MAX_WORDINGS: Final = 2_500
 MAX_TEMPLATES: Final = 800
 _MAX_COMPARISONS: Final = 8_000_000
+_MASKED: Final = 300
+_MASKED_END: Final = 70
 _MAX_TEMPLATE: Final = 200
 _MAX_FIELDS: Final = 60
 _MAX_VALUES: Final = 60
 _MAX_SPLIT: Final = 5
+_MAX_ODD: Final = 40
+_DEPARTED: Final = "cluster_template_changed"
 _RARE_SHARE: Final = 20
 _GAP: Final = 4
 
+# ASCII, so that digits end at the next Chinese character: 订单号8842，金额532元.
 _VARIABLE: Final = re.compile(
-    r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|\d(?=[A-Za-z]{0,3}\b))"
+    r"(?a)\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+    r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
 )
-_JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
+# Hexadecimal letters behind an id's hyphen are one more part of it.
+_JOINED: Final = re.compile(r"(?a)<\*>(?:[.:/_,-]{1,2}<\*>|-[a-f]{4,12}\b)+")
 _PRELUDE: Final = re.compile(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
 )
+# A response's status is a word for how it went, and no number: behind a request, before one, or after its key.
+# Apart, each with what it can't be without: one pattern for all would make every line three times slower.
+_STATUSES: Final = tuple(
+    (marks, re.compile(rf"(?P<before>{before})(?P<status>[1-5][0-9]{{2}})(?![\w.]){after}"))
+    for marks, before, after in (
+        (("HTTP/",), r"HTTP/[0-9.]{1,3}\"\s", ""),
+        (("://",), r"\s", r"(?=\s(?:[1-5][0-9]{2}|-)\s[0-9]+\s[0-9]+\s\"[A-Z]+\s)"),
+        (("tatus", "TATUS"), r"(?i:status(?:_?code)?)(?:=|:|\":|\s)[\s\"']?", ""),
+        (("code", "Code", "CODE"), r"\b(?i:code)(?:=|:|\":|\s)[\s\"']?", ""),
+    )
+)
+_LETTERS: Final = str.maketrans("0123456789", "abcdefghij")
+_DIGITS: Final = str.maketrans("abcdefghij", "0123456789")
+_SPELLED: Final = re.compile("\ue000([a-j]{3})")
+_STATUS_NAME: Final = re.compile(r"status|code", re.IGNORECASE)
 # Records without a level that somebody would still want to see an example of.
 _ALARMING: Final = re.compile(
     r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
     r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
+    r"|错误|失败|异常|超时|拒绝|拦截|不足|耗尽|中断|崩溃|宕机|无法|丢失|死锁|熔断|溢出|泄漏|泄露|断开|不可用|告警|警告|过期"
 )
 ALARM_STEMS: Final = (
     "abort",
@@ -61,6 +84,29 @@ ALARM_STEMS: Final = (
     "timeout",
     "traceback",
     "unreachable",
+    "错误",
+    "失败",
+    "异常",
+    "超时",
+    "拒绝",
+    "拦截",
+    "不足",
+    "耗尽",
+    "中断",
+    "崩溃",
+    "宕机",
+    "无法",
+    "丢失",
+    "死锁",
+    "熔断",
+    "溢出",
+    "泄漏",
+    "泄露",
+    "断开",
+    "不可用",
+    "告警",
+    "警告",
+    "过期",
 )
 """Of which every alarming text has one, in lower case: for sources that can search for a text and no pattern."""
 
@@ -69,21 +115,39 @@ _SEVERITY: Final = {"FATAL": 3, "ERROR": 2, "WARN": 1}
 
 def masked(message: str) -> str:
     """The message with `<*>` for each number and identifier, bounded."""
-    head = message[:300]
-    if len(message) > 300:
+    head = message[:_MASKED]
+    if len(message) > _MASKED:
         # Not half a word: it may be half a secret, which nobody would recognise.
-        head = head[: head.rfind(" ") if " " in head else 300]
+        head = head[: head.rfind(" ") if " " in head else _MASKED]
     prelude = _PRELUDE.match(head)
     if prelude and prelude.end() < len(head):
         head = head[prelude.end() :]
-    return _bounded(" ".join([_masked_word(word) for word in head.split()]))
+    # Where a source was cut, its end is not the message's.
+    if len(message) <= _MASKED or message.endswith(CUT_MARK):
+        return _bounded(_masked_words(head))
+    # How a long line ends may be all that is unusual about it.
+    _, _, end = message[-_MASKED_END:].partition(" ")
+    return f"{_bounded(_masked_words(head), _MAX_TEMPLATE - _MASKED_END)} {_bounded(_masked_words(end))}".rstrip()
 
 
-def _bounded(template: str) -> str:
-    if len(template) <= _MAX_TEMPLATE:
+def _masked_words(text: str) -> str:
+    spelled = text
+    for marks, pattern in _STATUSES:
+        if any(mark in text for mark in marks):
+            spelled = pattern.sub(_in_letters, spelled)
+    template = " ".join([_masked_word(word) for word in spelled.split()])
+    return _SPELLED.sub(lambda match: match[1].translate(_DIGITS), template) if spelled != text else template
+
+
+def _in_letters(match: re.Match[str]) -> str:
+    return f"{match['before']}\ue000{match['status'].translate(_LETTERS)}"
+
+
+def _bounded(template: str, most: int = _MAX_TEMPLATE) -> str:
+    if len(template) <= most:
         return template
-    cut = template.rfind(" ", 0, _MAX_TEMPLATE)
-    return template[: cut if cut > 0 else _MAX_TEMPLATE]
+    cut = template.rfind(" ", 0, most)
+    return template[: cut if cut > 0 else most]
 
 
 # Most words come again and again; masking them one by one is several times faster than the line at once.
@@ -94,7 +158,16 @@ def _masked_word(word: str) -> str:
 
 def alarming(text: str) -> bool:
     """Whether the words tell of trouble, whatever the level says."""
-    return _ALARMING.search(text) is not None
+    return _ALARMING.search(text) is not None or _failed(text)
+
+
+def _failed(text: str) -> bool:
+    return any(
+        match["status"].startswith("5")
+        for marks, pattern in _STATUSES
+        if any(mark in text for mark in marks)
+        for match in pattern.finditer(text)
+    )
 
 
 @dataclass(slots=True)
@@ -140,13 +213,18 @@ class _Template:
     cluster: LogCluster
     wordings: dict[str, Shape]
     various: Shape | None = None
+    odd: dict[str, Shape] = field(default_factory=dict)
 
     def fold(self) -> list[str]:
-        """Gives up telling the wordings apart; returns those that were known."""
+        """Gives up telling the wordings apart, but for those that stand out; returns those that were known."""
         known = list(self.wordings)
-        shapes = list(self.wordings.values())
+        shapes = sorted(self.wordings.values(), key=lambda shape: shape.count)
         self.wordings.clear()
+        _count_kin(shapes)
+        self.odd |= {shape.template: shape for shape in _apart(shapes)}
         for shape in shapes:
+            if shape.template in self.odd:
+                continue
             if self.various is None:
                 self.various = shape
             else:
@@ -159,6 +237,10 @@ class _Template:
             self.various.template = _bounded(self.cluster.get_template())
             self.various.kin = self.various.count
             yield self.various
+            alarms = sum(shape.count for shape in self.odd.values() if shape.alarming)
+            for shape in self.odd.values():
+                shape.kin = alarms if shape.alarming else shape.count
+                yield shape
             return
         wordings = sorted(self.wordings.values(), key=lambda shape: shape.count)
         _count_kin(wordings)
@@ -190,7 +272,8 @@ def _count_kin(wordings: Sequence[Shape]) -> None:
 def _apart(wordings: Sequence[Shape]) -> list[Shape]:
     """Of one template's wordings in order of their counts, the few that stand out; never the most frequent.
 
-    Either far rarer than the next one, or other in a word in which nearly all agree.
+    Either far rarer than the next one, or of trouble where nearly all are not, or other in a word in which nearly
+    all agree.
     """
     total = sum(shape.count for shape in wordings)
     rarer = 0
@@ -199,8 +282,13 @@ def _apart(wordings: Sequence[Shape]) -> list[Shape]:
         if rarest.kin * _RARE_SHARE <= total and rarest.count * _GAP <= following.count:
             rarer = end
     apart = {id(shape): shape for shape in wordings[:rarer]}
+    alarms = [shape for shape in wordings[:-1] if shape.alarming]
+    if sum(shape.count for shape in alarms) * _RARE_SHARE <= total:
+        for shape in alarms[:_MAX_SPLIT]:
+            shape.kin = shape.count
+            apart.setdefault(id(shape), shape)
     for shape in _otherwise(wordings[:-1], wordings, total):
-        if len(apart) >= _MAX_SPLIT:
+        if len(apart) >= 2 * _MAX_SPLIT:
             break
         apart.setdefault(id(shape), shape)
     return list(apart.values())
@@ -261,14 +349,13 @@ class Miner:
         """A message whose wording is not known yet; the caller fills in example and message of what is returned."""
         words = alarming(text[:MAX_MESSAGE])
         severity = _SEVERITY.get(self._level or "", int(words and self._level is None))
-        template = self._template_of(wording, severe=words or severity > 0)
+        template, departs = self._template_of(wording, severe=words or severity > 0)
         if template is None:
             self.ungrouped += 1
             return None
-        if template.various is not None:
-            template.various.seen(micros)
-            return None
         shape = Shape(self._level, wording, 1, micros, micros, severity, rank, alarming=words)
+        if template.various is not None:
+            return _of_various(template, template.various, shape, departs=departs)
         template.wordings[wording] = self._known[wording] = shape
         if len(self._known) > MAX_WORDINGS:
             most = max(self._templates.values(), key=lambda template: len(template.wordings))
@@ -276,25 +363,39 @@ class Miner:
                 del self._known[forgotten]
         return shape
 
-    def _template_of(self, wording: str, *, severe: bool) -> _Template | None:
+    def _template_of(self, wording: str, *, severe: bool) -> tuple[_Template | None, bool]:
+        """Also whether the wording differs from all that came before it in a word in which those agree."""
         drain = self._drain
         # What alarms keeps room that chatter with a new wording in each line can't take.
         share = 2 if severe else 1
         full = len(self._templates) >= MAX_TEMPLATES * share // 2
         if drain.comparisons > _MAX_COMPARISONS * share // 2:
-            return None
+            return None, False
         if full:
             tokens = drain.get_content_as_tokens(wording)
             cluster = drain.tree_search(drain.root_node, tokens, drain.sim_th, False)
             if cluster is None:
-                return None
-        cluster, _ = drain.add_log_message(wording)
-        return self._templates.setdefault(cluster.cluster_id, _Template(cluster, {}))
+                return None, False
+        cluster, change = drain.add_log_message(wording)
+        return self._templates.setdefault(cluster.cluster_id, _Template(cluster, {})), change == _DEPARTED
 
     def shapes(self) -> Iterator[Shape]:
         """Once, after the last line."""
         for template in self._templates.values():
             yield from template.shapes()
+
+
+def _of_various(template: _Template, various: Shape, shape: Shape, *, departs: bool) -> Shape | None:
+    """Counts a line among wordings that are not told apart any more, unless it stands out; the shape if it is new."""
+    known = template.odd.get(shape.template)
+    if known is not None:
+        known.seen(shape.first)
+        return None
+    if (departs or shape.alarming) and len(template.odd) < _MAX_ODD:
+        template.odd[shape.template] = shape
+        return shape
+    various.seen(shape.first)
+    return None
 
 
 class ContinuationLines:
@@ -320,17 +421,32 @@ class ContinuationLines:
         yield from self._known.values()
 
 
+def _texts(fields: Mapping[str, object], prefix: str = "", depth: int = 3) -> Iterator[tuple[str, str]]:
+    """The short texts, the truth values and the statuses, also of objects inside, by their path."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            if len(value) <= _MAX_TEMPLATE:
+                yield prefix + name, value
+        elif isinstance(value, bool):
+            yield prefix + name, str(value)
+        elif isinstance(value, int):
+            if 100 <= value < 600 and _STATUS_NAME.search(name):
+                yield prefix + name, f"status {value}"
+        elif isinstance(value, dict) and depth > 1:
+            yield from _texts(value, f"{prefix}{name}.", depth - 1)
+
+
 class FieldValues:
     """The texts in the fields of JSON records: one that is rare in its field marks its record, whatever it says."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, Shape] | None] = {}
+        self._records = 0
 
     def add(self, fields: Mapping[str, object], rank: int) -> Iterator[Shape]:
         """The shapes that are new, for the caller to fill in their example; `template` is the value."""
-        for name, value in fields.items():
-            if not isinstance(value, str) or len(value) > _MAX_TEMPLATE:
-                continue
+        self._records += 1
+        for name, value in _texts(fields):
             if name not in self._values and len(self._values) < _MAX_FIELDS:
                 self._values[name] = {}
             values = self._values.get(name)
@@ -350,4 +466,9 @@ class FieldValues:
 
     def shapes(self) -> Iterator[Shape]:
         for values in self._values.values():
-            yield from values.values() if values and len(values) > 1 else ()
+            if values and (len(values) > 1 or self._is_rare(values)):
+                yield from values.values()
+
+    def _is_rare(self, values: Mapping[str, Shape]) -> bool:
+        """Whether hardly any record has the field at all."""
+        return sum(shape.count for shape in values.values()) * _RARE_SHARE <= self._records
