@@ -4,7 +4,6 @@ The frames of runs and of history, with all that content can be, are in `frames.
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import from_json
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.run import valid_session_id
 from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 
@@ -111,7 +111,7 @@ class _Envelope(BaseModel):
     session_id: str | None = Field(default=None, alias="sessionId")
 
 
-_NOT_BLANK = re.compile(QUERY_PATTERN)
+_NOT_BLANK = Pattern(QUERY_PATTERN)
 _identifier: TypeAdapter[str] = TypeAdapter(Identifier)
 _kinds: dict[str, type[ClientMessage]] = {"chat": ChatMessage, "cancel": CancelMessage, "history": HistoryMessage}
 

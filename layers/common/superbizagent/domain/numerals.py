@@ -3,6 +3,8 @@
 import re
 from decimal import Decimal
 
+from superbizagent.domain.pattern import Pattern
+
 _ONES = [
     "one",
     "two",
@@ -32,18 +34,18 @@ _VALUES = {
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 _WORD = "|".join((*_VALUES, *_SCALES))
-_ENGLISH = re.compile(
+_ENGLISH = Pattern(
     rf"(?<![A-Za-z0-9_-])(?P<only>(?:only|exactly|just)\s)?(?P<words>(?:an?\s(?=hundred|thousand|million))?"
     rf"(?:{_WORD})(?:(?:\s|-|\sand\s)(?:{_WORD}))*)"
     r"(?![A-Za-z0-9_])(?!-(?!second|minute|hour|day|millisecond))",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(
+_ORDINAL = Pattern(
     rf"\b({'|'.join(_ORDINALS)})(?=\s(?:attempt|retry|time|try|replica|node|shard|row|line|request|call)\b)",
     re.IGNORECASE,
 )
 _ENGLISH_PHRASES = tuple(
-    (re.compile(pattern, re.IGNORECASE), digits)
+    (Pattern(pattern, re.IGNORECASE), digits)
     for pattern, digits in (
         (r"\bhalf\san\shour\b|\ba\shalf[\s-]hour\b", "0.5 hours"),
         (r"\bhalf\sa\s(?=second|minute|day)", "0.5 "),
@@ -73,12 +75,12 @@ _DIGITS = {character: value for value, character in enumerate("零一二三四�
 _POWERS = {"十": 10, "百": 100, "千": 1_000}
 _MYRIADS = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 _CHARACTERS = "".join((*_DIGITS, *_POWERS, *_MYRIADS))
-_CHINESE = re.compile(rf"(?P<before>.?)(?P<run>[{_CHARACTERS}]+)(?P<after>.?.?)", re.DOTALL)
+_CHINESE = Pattern(rf"(?P<before>.?)(?P<run>[{_CHARACTERS}]+)(?P<after>.?.?)", re.DOTALL)
 _MEASURES = frozenset(
     "次条條个個秒分小时時毫微行笔筆台臺天倍项項份种種单單位人处處起例点點月日号號周年轮輪批组組名家套只张張页頁级級版段块塊字层層回遍刻"
 )
 _CHINESE_PHRASES = tuple(
-    (re.compile(pattern), digits)
+    (Pattern(pattern), digits)
     for pattern, digits in (
         (r"百分之\s?([0-9]+(?:\.[0-9]+)?)", r"\1%"),
         (r"(?<![0-9.])([1-9])成(?![为為立功本交员員果就长長分])半", r"\g<1>5%"),
@@ -94,11 +96,11 @@ _CHINESE_PHRASES = tuple(
         (r"(?<=[0-9])\s?点钟", "点整"),
     )
 )
-_CHINESE_DECIMAL = re.compile(
+_CHINESE_DECIMAL = Pattern(
     rf"(?P<share>百分之)?(?P<whole>[{_CHARACTERS}]+)点(?P<decimals>[〇零一二三四五六七八九]+)"
     r"(?(share)|(?=个?(?:毫秒|微秒|秒|分钟|小时|天|倍|百分点|[万亿兆]|[KMG]i?B|字节|元)))"
 )
-_COMPACT = re.compile(
+_COMPACT = Pattern(
     r"(?<![A-Za-z0-9_.-])(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?(?![A-Za-z0-9_])"
 )
 

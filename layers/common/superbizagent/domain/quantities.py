@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.rounding import Rounding, rounding_of
 
 
@@ -141,8 +142,8 @@ _FIELD_UNITS = {
     "percent": _UNITS[16][1],
     "cents": _UNITS[17][1],
 }
-_FIELD = re.compile(rf"[_.-](?P<unit>{'|'.join(_FIELD_UNITS)})[\"']?\s?[:=]\s?[\"']?-?$", re.IGNORECASE)
-_MONEY_BEFORE = re.compile(r"[€$£¥]\s?-?$")
+_FIELD = Pattern(rf"[_.-](?P<unit>{'|'.join(_FIELD_UNITS)})[\"']?\s?[:=]\s?[\"']?-?$", re.IGNORECASE)
+_MONEY_BEFORE = Pattern(r"[€$£¥]\s?-?$")
 _MAGNITUDES = {
     "k": 1_000,
     "thousand": 1_000,
@@ -163,7 +164,7 @@ _MAGNITUDES = {
 _LONGEST = 28
 """Digits: more than decimals are exact for."""
 _LATIN_END = r"(?![A-Za-z0-9_])"
-_NUMBER = re.compile(
+_NUMBER = Pattern(
     r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
     r"(?P<digits>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]{1,3}(?:[ '’][0-9]{3})+(?![0-9:'’]|,[0-9])|[0-9]+)"
     r"(?P<decimals>\.[0-9]+)?(?:[eE](?P<exponent>[+-]?[0-9]{1,2})(?![A-Za-z0-9_]))?"
@@ -172,18 +173,18 @@ _NUMBER = re.compile(
     rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b"
     r"|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
 )
-_UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
-_LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
-_FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
-_MEASURING = re.compile(
+_UNIT = tuple((Pattern(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
+_LETTERS = Pattern(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
+_FIELD_NAME = Pattern(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
+_MEASURING = Pattern(
     r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
     r"|p[0-9]{2}|value|ms|sec|rate|ratio|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress",
     re.IGNORECASE,
 )
-_LEVEL_BEFORE = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
-_NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
-_BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
-_RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
+_LEVEL_BEFORE = Pattern(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
+_NAME_BEFORE = Pattern(r"[A-Za-z_]-$")
+_BETWEEN_PARTS = Pattern(r"\s?(?:and\s|零|,\s)?")
+_RANGE = Pattern(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

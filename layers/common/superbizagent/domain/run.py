@@ -1,12 +1,12 @@
 """A run's identifiers and its stored states."""
 
-import re
 import secrets
 from enum import StrEnum
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import InvalidSessionId
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = Pattern(r"[A-Za-z0-9_-]{1,64}")
 
 
 def new_id() -> str:

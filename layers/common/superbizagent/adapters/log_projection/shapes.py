@@ -4,7 +4,6 @@ Drain alone would hide a rare wording in a frequent template that resembles it (
 lost"). So each template keeps its wordings, and one that is rare among them is told apart again.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final
 from drain3.drain import Drain, LogCluster
 
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 MAX_MESSAGE: Final = 1_000
 MAX_WORDINGS: Final = 2_500
@@ -26,17 +26,17 @@ _MAX_SPLIT: Final = 5
 _RARE_SHARE: Final = 20
 _GAP: Final = 4
 
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = Pattern(
     r"\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
     r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|\d(?=[A-Za-z]{0,3}\b))"
 )
-_JOINED: Final = re.compile(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
-_PRELUDE: Final = re.compile(
+_JOINED: Final = Pattern(r"<\*>(?:[.:/_,-]{1,2}<\*>)+")
+_PRELUDE: Final = Pattern(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
 )
 # Records without a level that somebody would still want to see an example of.
-_ALARMING: Final = re.compile(
+_ALARMING: Final = Pattern(
     r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
     r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
 )

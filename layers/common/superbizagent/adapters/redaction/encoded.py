@@ -2,25 +2,25 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject
+from superbizagent.domain.pattern import Pattern
 
 # How private keys begin in Base64: OpenSSH's, and DER of PKCS#8, PKCS#1 and SEC 1, whose lengths vary.
-_KEY: Final = re.compile(
+_KEY: Final = Pattern(
     r"(?<![A-Za-z0-9+/])(?:b3BlbnNzaC1rZXktdjE|MI[A-Za-z0-9+/]{1,6}(?:IBAD|EAMB|CAQAw)[A-Za-z0-9+/]{8}"
     r"|MII[A-Za-z0-9+/]{3}IBAAK[BC]|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MC4CAQAwBQYDK2V)[A-Za-z0-9+/]{8,}={0,2}"
     r"(?:(?:\\{1,7}[nr]|\r?\n[ \t]{0,40})[A-Za-z0-9+/]{16,}={0,2})*"
 )
 # PEM written in Base64 once more, as in kubeconfigs and Kubernetes' secrets; certificates stay.
-_PEM: Final = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
-_PRIVATE: Final = b"PRIVATE KEY"
-_LOGIN: Final = re.compile(
+_PEM: Final = Pattern(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
+_PRIVATE: Final = "PRIVATE KEY"
+_LOGIN: Final = Pattern(
     r"\b_?auth(?:\\{0,7}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,7}[\"'])?(?P<secret>[a-z0-9+/]{8,1024}={0,2})(?![a-z0-9+/=])"
 )
-_USER: Final = re.compile(rb"[\x21-\x39\x3b-\x7e]{1,128}:[\x20-\x7e]{1,512}")
+_USER: Final = Pattern(r"[\x21-\x39\x3b-\x7e]{1,128}:[\x20-\x7e]{1,512}")
 
 
 def _keys(subject: Subject) -> Iterator[Span]:
@@ -42,12 +42,14 @@ def _logins(subject: Subject) -> Iterator[Span]:
             yield Span(begin, end)
 
 
-def _decoded(text: str) -> bytes:
+def _decoded(text: str) -> str:
+    """A character a byte; nothing where it is no Base64."""
     plain = text.rstrip("=")
+    padded = plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4)
     try:
-        return base64.b64decode(plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4), validate=True)
+        return base64.b64decode(padded, validate=True).decode("latin-1")
     except (binascii.Error, ValueError):
-        return b""
+        return ""
 
 
 DETECTORS: Final = (

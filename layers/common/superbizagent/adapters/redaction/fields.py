@@ -7,6 +7,7 @@ from typing import Final
 
 from superbizagent.adapters.redaction.spans import PLACEHOLDER, PLACEHOLDER_TEXT, Detector, Span, Subject, matching
 from superbizagent.adapters.redaction.values import is_long_secret, is_secret
+from superbizagent.domain.pattern import Pattern
 
 _CHINESE: Final = (
     *("密码", "密碼", "口令", "密钥", "密鑰", "金鑰", "私钥", "私鑰", "令牌", "權杖", "凭证", "凭据"),
@@ -33,19 +34,19 @@ _STRONG: Final = (
 # Secrets after these words only, or surer ones: `primary_key`, `error code`, `Unexpected token:`.
 _QUALIFIED: Final = r"key|code|pwd|pass|token|secret"
 _QUALIFIERS: Final = {
-    "key": re.compile(
+    "key": Pattern(
         r"(?:private|api|access|account|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|master|storage|auth|licen[sc]e|service"
         r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer"
         r"|webhook|admin|root|database|cookie|secure|pre[_-]?shared|openai|azure|google|stripe|anthropic|sendgrid"
         r"|datadog|new[_-]?relic|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
     ),
-    "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
-    "pwd": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
-    "pass": re.compile(
+    "code": Pattern(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
+    "pwd": Pattern(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
+    "pass": Pattern(
         r"(?:db|user|smtp|root|admin|mysql|postgres|pg|ftp|ssh|ldap|redis|mail|key|auth|login|my|sudo)[_.-]?$"
     ),
-    "token": re.compile(r"[a-z0-9][_.-]?$"),
-    "secret": re.compile(r"[a-z0-9][_.-]?$"),
+    "token": Pattern(r"[a-z0-9][_.-]?$"),
+    "secret": Pattern(r"[a-z0-9][_.-]?$"),
 }
 _WEAK: Final = r"credentials?|creds?|signature|authorization|(?<![a-z])(?:jwt|sig|hmac)"
 _NEVER_WEAK: Final = ("key", "code", "pwd")
@@ -71,24 +72,24 @@ _PROSE: Final = (
     rf"\s?(?:is now|is|was|are|became|to|of|{'|'.join(map(_written, _VERBS))})\s?(?:[:：=]\s?)?"
 )
 _CALL: Final = r"\s{1,4}(?=')|\s{0,4}\(\s{0,4}(?=[\"'])"
-_FIELD: Final = re.compile(
+_FIELD: Final = Pattern(
     rf"{PLACEHOLDER_TEXT}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
     rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<xml>{_XML})|(?P<value>{_NAMED_VALUE})"
     rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL}))"
 )
 _SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call")
-_SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
-_OPENING: Final = re.compile(r"(?P<escapes>\\{0,7})(?P<quote>[\"'`“‘「])")
+_SCHEME: Final = Pattern(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
+_OPENING: Final = Pattern(r"(?P<escapes>\\{0,7})(?P<quote>[\"'`“‘「])")
 _CLOSING: Final = {"“": "”", "‘": "’", "「": "」"}
 # A mark that ends a value only where another field begins after it, or none of its characters.
-_BARE: Final = re.compile(
+_BARE: Final = Pattern(
     r"(?:[^\s\"'`<>\\,;&|()\[\]{}，。；、！？：“”‘’（）《》【】「」…]++"
     r"|[,;&|](?=[\w$%^!@#*~+/-])(?![\w.-]{1,60}\s?[=:])"
     r"|[()\[\]{}](?!secret:)(?=[\w$%^!@#*~+])"
     r"|\\(?![nrtbfux\"'\\/]|\Z)|&(?=amp;))++"
 )
-_LINE: Final = re.compile(r"[^\n\"',;<>\\]+")
+_LINE: Final = Pattern(r"[^\n\"',;<>\\]+")
 _LONGEST: Final = 65_536
 _JUDGED: Final = 200
 """Characters of a bare value that are looked at first: text that looks like a value everywhere takes linear time."""
@@ -195,35 +196,35 @@ def _accepted(name: _Name, value: str, *, quoted: bool) -> bool:
     return is_long_secret(value) and (len(value) >= 16 or name.word not in ("signature", "sig"))
 
 
-_OPTION: Final = re.compile(
+_OPTION: Final = Pattern(
     r"(?<!\S)--?(?:[a-z-]{0,30}(?:password|passwd|passphrase|token|secret|api-key|apikey|access-key|secret-key))"
     r"\s{1,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,1023})"
 )
-_COMMANDS: Final = re.compile(
+_COMMANDS: Final = Pattern(
     r"\b(?i:mysql|mariadb)[a-z]{0,10}\b[^\n|;]{0,200}?\s-p(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
 )
-_LOGIN: Final = re.compile(
+_LOGIN: Final = Pattern(
     r"\b(?:curl|wget|http)\b[^\n|;]{0,400}?\s(?:-u|--user|-U|--proxy-user)[\s=]{1,4}(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}"
     r":(?P<secret>[^\s\"'\\]{1,256})"
 )
-_SHORT: Final = re.compile(
+_SHORT: Final = Pattern(
     r"(?:\bopenssl\b[^\n|;]{0,200}?\s(?:-k\s{1,4}|-pass(?:in|out)?\s{1,4}pass:)|\bldap[a-z]{3,8}\b[^\n|;]{0,200}?\s-w\s"
     r"|\bnet use\b[^\n|;]{0,200}?/user:\S{1,64}\s)\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\-][^\s\"'\\]{0,255})"
 )
-_FILE: Final = re.compile(
+_FILE: Final = Pattern(
     r"\bhtpasswd\s{1,4}(?:-[a-z]{1,6}\s{1,4}){1,3}\S{1,200}\s{1,4}\S{1,100}\s{1,4}(?P<secret>\S{1,256})"
 )
 # Numbers sent to telephones and their like.
-_CODES: Final = re.compile(
+_CODES: Final = Pattern(
     r"(?:验证码|校验码|动态码|(?<![a-z])(?:otp|pin(?: code)?|(?:verification|security|one-time) code))"
     r"(?:\s|[:：=]|is|为|是){1,8}(?P<secret>[0-9]{4,8})(?![0-9a-z.:])"
 )
-_SHELL: Final = re.compile(
+_SHELL: Final = Pattern(
     r"\b(?:sshpass\s{1,4}-p|redis-cli\b[^\n|;]{0,100}?\s-a|(?:docker|podman|helm|az)\b[^\n|;]{0,60}?\slogin\b[^\n|;]{0,200}?\s-p)"
     r"\s{0,4}(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'\\]{1,256})"
 )
-_NETRC: Final = re.compile(r"\blogin\s{1,8}\S{1,100}\s{1,8}password\s{1,8}(?P<secret>\S{1,256})")
-_SQL: Final = re.compile(
+_NETRC: Final = Pattern(r"\blogin\s{1,8}\S{1,100}\s{1,8}password\s{1,8}(?P<secret>\S{1,256})")
+_SQL: Final = Pattern(
     r"\bidentified\s{1,4}(?:with\s{1,4}\S{1,60}\s{1,4})?(?:by|as)\s{1,4}(?:password\s{1,4})?\\{0,3}[\"'](?P<secret>[^\"'\n\\]{1,256})"
 )
 
