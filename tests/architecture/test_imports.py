@@ -136,7 +136,8 @@ def test_a_function_loads_nothing_heavy_when_it_is_imported(function: str) -> No
 
 
 _STORE = {"pymysql", "sqlalchemy", "superbizagent.adapters.store"}
-_SHOWN = {"superbizagent.domain.content", "superbizagent.domain.evidence", "superbizagent.frames"}
+_SHOWN = {"superbizagent.domain.content", "superbizagent.frames", "superbizagent.history_frames"}
+_STORED = {"superbizagent.domain.stored_run", "superbizagent.ports"}
 _RUN = {
     "superbizagent.application.agent",
     "superbizagent.application.chat",
@@ -144,23 +145,36 @@ _RUN = {
     "superbizagent.application.release",
     "superbizagent.domain.absence",
     "superbizagent.domain.conversation",
+    "superbizagent.domain.draft",
+    "superbizagent.domain.evidence",
     "superbizagent.domain.evidence_guard",
+    "superbizagent.frames",
+    "superbizagent.ports",
 }
 _MESSAGES = {"superbizagent.exchange", "superbizagent.websocket"}
+_OF_OTHER_DEPLOYMENTS = {
+    "markdown_it",
+    "superbizagent.adapters.business_database.sqlite_driver",
+    "superbizagent.adapters.knowledge.bedrock",
+    "superbizagent.adapters.knowledge.ingest",
+    "superbizagent.adapters.knowledge.reranked_index",
+    "superbizagent.adapters.log_files",
+}
 
 
 @pytest.mark.parametrize(
     ("function", "others"),
     [
-        ("authorizer", _STORE | _SHOWN | _RUN | _MESSAGES),
-        ("connect", _SHOWN | _RUN | _MESSAGES),
-        ("disconnect", _SHOWN | _RUN | _MESSAGES),
-        ("default", _SHOWN | _RUN),
-        ("cancel", _SHOWN | _RUN),
+        ("authorizer", _STORE | _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("connect", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("disconnect", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("default", _SHOWN | _STORED | _RUN),
+        ("cancel", _SHOWN | _STORED | _RUN),
         ("history", _RUN),
-        ("sweep", _RUN | _MESSAGES | {"superbizagent.frames"}),
-        ("migrate", _SHOWN | _RUN | _MESSAGES),
-        ("page", _STORE | _SHOWN | _RUN | _MESSAGES),
+        ("sweep", _SHOWN | _RUN | _MESSAGES),
+        ("migrate", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("page", _STORE | _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("chat", {"superbizagent.history_frames"} | _OF_OTHER_DEPLOYMENTS),
     ],
 )
 def test_a_function_loads_no_other_functions_part(function: str, others: set[str]) -> None:

@@ -13,15 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from superbizagent.adapters.knowledge import (
-    BadFolder,
-    Change,
-    ChangeKind,
-    Embedded,
-    EmbeddingIngest,
-    KnowledgeIngest,
-    check_folder,
-)
+from superbizagent.adapters.knowledge.embedding_ingest import Embedded, EmbeddingIngest
+from superbizagent.adapters.knowledge.folder import BadFolder, check_folder
+from superbizagent.adapters.knowledge.ingest import Change, ChangeKind, KnowledgeIngest
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.store import Database
 from superbizagent.bootstrap import Services

@@ -1,6 +1,7 @@
 """The wire contract: client messages, and the frame of a refusal, which is all that most functions send (WIRE-*).
 
-The frames of runs and of history, with all that content can be, are in `frames.py`: few functions load them.
+The frames of runs and of history, with all that content can be, are in `frames.py` and `history_frames.py`: few
+functions load them.
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
@@ -40,7 +41,8 @@ def _whole_number(value: object) -> object:
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+    # Built when one is read: each function serves one kind.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -95,6 +97,7 @@ class Frame(BaseModel):
 class ErrorFrame(Frame):
     """A refused message, or a failed run: then with the run's ids and its `seq`."""
 
+    model_config = ConfigDict(defer_build=True)
     type: Literal["error"] = "error"
     code: str
     message: str

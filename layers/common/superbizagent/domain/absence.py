@@ -5,7 +5,8 @@ from calendar import isleap
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
-from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Coverage, Observation
 from superbizagent.domain.evidence_text import EvidenceText
 from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.places import looks_where_said

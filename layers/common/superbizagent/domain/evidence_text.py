@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from functools import cached_property, lru_cache
 
-from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Coverage, Observation
 from superbizagent.domain.identifiers import misspells, names_in, occurs
 from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.quotations import holds

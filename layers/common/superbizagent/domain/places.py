@@ -3,7 +3,8 @@
 import re
 from collections.abc import Collection, Iterator
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.folding import normalise
 from superbizagent.domain.pattern import Pattern
 
