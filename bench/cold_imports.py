@@ -51,6 +51,7 @@ def output(code: str, cache: str, given: str = "") -> str:
         **environment(),
         "PYTHONPYCACHEPREFIX": cache,
         "PYTHONDONTWRITEBYTECODE": "",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # as template.yaml has it
     }
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=variables, cwd=ROOT, input=given, capture_output=True, text=True, check=True)  # noqa: S603

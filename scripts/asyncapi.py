@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "layers" / "common"))  # run as a file, the package is not on the path yet
 
-from superbizagent import errors, frames, websocket  # noqa: E402
+from superbizagent import errors, frames, history_frames, websocket  # noqa: E402
 
 TARGET = ROOT / "docs" / "asyncapi.yaml"
 CHANNEL = "connection"
@@ -35,7 +35,7 @@ SERVER_FRAMES: dict[str, type[BaseModel]] = {
     "done": frames.DoneFrame,
     "error": websocket.ErrorFrame,
     "cancelled": frames.CancelledFrame,
-    "historyPage": frames.HistoryFrame,
+    "historyPage": history_frames.HistoryFrame,
 }
 SUMMARIES = {
     "chat": "Ask a question.",
@@ -157,7 +157,8 @@ def document() -> Document:
 
 
 def render() -> str:
-    header = "# Written by scripts/asyncapi.py from superbizagent/websocket.py and frames.py. Don't edit.\n"
+    modules = "superbizagent/websocket.py, frames.py and history_frames.py"
+    header = f"# Written by scripts/asyncapi.py from {modules}. Don't edit.\n"
     return header + yaml.dump(
         document(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
     )

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from superbizagent.domain.budget import Usage
+from superbizagent.domain.codes import ToolName, Unit
 from superbizagent.domain.content import (
     ContentType,
     CoverageView,
@@ -17,10 +18,10 @@ from superbizagent.domain.content import (
     SystemChatContent,
     VerifiedSource,
 )
-from superbizagent.domain.evidence import ToolName, Unit
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome
-from superbizagent.ports import AbandonedRun, NewRun, RunEnd
+from superbizagent.domain.stored_run import AbandonedRun
+from superbizagent.ports import NewRun, RunEnd
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)
 TRICKY = "🫠️ 𠮷 👨‍👩‍👧 𝐏 支付网关超时 'quoted' \"double\" back\\slash %s {brace}\ttab\nline\u2028 ﷽ é é"

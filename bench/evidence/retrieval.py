@@ -27,12 +27,10 @@ import Stemmer
 from sqlalchemy import select
 
 from migrations.run import upgrade
-from superbizagent.adapters.knowledge import (
-    EmbeddingIngest,
-    FullTextKnowledgeIndex,
-    KnowledgeIngest,
-    RerankedKnowledgeIndex,
-)
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.embedding_ingest import EmbeddingIngest
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
+from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
 from superbizagent.adapters.knowledge.tables import knowledge_chunk, knowledge_document
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.redaction import SecretRedactor

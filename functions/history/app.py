@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from superbizagent import bootstrap
 from superbizagent.events import MessageEvent
 from superbizagent.exchange import Exchange
-from superbizagent.frames import session_frames, turn_frames
+from superbizagent.history_frames import session_frames, turn_frames
 from superbizagent.websocket import HistoryMessage
 
 logger = Logger(service="superbizagent")

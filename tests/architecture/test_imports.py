@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,41 @@ def test_the_core_takes_time_and_environment_from_nowhere(path: Path) -> None:
             assert not {"os", "time", "socket"} & {alias.name for alias in node.names}, f"line {node.lineno}"
         if isinstance(node, ast.ImportFrom):
             assert node.module not in {"os", "time", "socket"}, f"line {node.lineno}"
+
+
+def _run_on_import(node: ast.AST) -> Iterator[ast.AST]:
+    """All of a module but the bodies of its functions."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _run_on_import(child)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_regular_expression_is_compiled_on_import(path: Path) -> None:
+    """They take longer to compile than the rest of our own to load: `Pattern` does it at the first use."""
+    for node in _run_on_import(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "re":
+            assert node.attr not in {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub"}
+
+
+_COMPILE_ALL = """
+import gc, pkgutil
+import superbizagent
+from superbizagent.domain.pattern import Pattern
+for module in pkgutil.walk_packages(superbizagent.__path__, "superbizagent."):
+    __import__(module.name)
+patterns = [one for one in gc.get_objects() if isinstance(one, Pattern)]
+assert not [one for one in patterns if "compiled" in vars(one)]
+assert [one.compiled for one in patterns]
+"""
+
+
+def test_every_pattern_compiles_and_none_did_on_import() -> None:
+    command = [sys.executable, "-W", "error", "-c", _COMPILE_ALL]
+    done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
 
 
 _IMPORT_ALL = """
@@ -100,7 +136,8 @@ def test_a_function_loads_nothing_heavy_when_it_is_imported(function: str) -> No
 
 
 _STORE = {"pymysql", "sqlalchemy", "superbizagent.adapters.store"}
-_SHOWN = {"superbizagent.domain.content", "superbizagent.domain.evidence", "superbizagent.frames"}
+_SHOWN = {"superbizagent.domain.content", "superbizagent.frames", "superbizagent.history_frames"}
+_STORED = {"superbizagent.domain.stored_run", "superbizagent.ports"}
 _RUN = {
     "superbizagent.application.agent",
     "superbizagent.application.chat",
@@ -108,23 +145,36 @@ _RUN = {
     "superbizagent.application.release",
     "superbizagent.domain.absence",
     "superbizagent.domain.conversation",
+    "superbizagent.domain.draft",
+    "superbizagent.domain.evidence",
     "superbizagent.domain.evidence_guard",
+    "superbizagent.frames",
+    "superbizagent.ports",
 }
 _MESSAGES = {"superbizagent.exchange", "superbizagent.websocket"}
+_OF_OTHER_DEPLOYMENTS = {
+    "markdown_it",
+    "superbizagent.adapters.business_database.sqlite_driver",
+    "superbizagent.adapters.knowledge.bedrock",
+    "superbizagent.adapters.knowledge.ingest",
+    "superbizagent.adapters.knowledge.reranked_index",
+    "superbizagent.adapters.log_files",
+}
 
 
 @pytest.mark.parametrize(
     ("function", "others"),
     [
-        ("authorizer", _STORE | _SHOWN | _RUN | _MESSAGES),
-        ("connect", _SHOWN | _RUN | _MESSAGES),
-        ("disconnect", _SHOWN | _RUN | _MESSAGES),
-        ("default", _SHOWN | _RUN),
-        ("cancel", _SHOWN | _RUN),
+        ("authorizer", _STORE | _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("connect", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("disconnect", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("default", _SHOWN | _STORED | _RUN),
+        ("cancel", _SHOWN | _STORED | _RUN),
         ("history", _RUN),
-        ("sweep", _RUN | _MESSAGES | {"superbizagent.frames"}),
-        ("migrate", _SHOWN | _RUN | _MESSAGES),
-        ("page", _STORE | _SHOWN | _RUN | _MESSAGES),
+        ("sweep", _SHOWN | _RUN | _MESSAGES),
+        ("migrate", _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("page", _STORE | _SHOWN | _STORED | _RUN | _MESSAGES),
+        ("chat", {"superbizagent.history_frames"} | _OF_OTHER_DEPLOYMENTS),
     ],
 )
 def test_a_function_loads_no_other_functions_part(function: str, others: set[str]) -> None:

@@ -4,18 +4,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from superbizagent.domain.previous_turn import PublishedResult, previous_turn
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.run import CancelReason, CancelRequest, Intent, ReleaseOutcome, RunIds, RunStatus
+from superbizagent.domain.stored_run import AbandonedRun, StoredRun
 from superbizagent.errors import RequestConflict, RunAbandoned, RunNotFound, SessionBusy, SessionNotFound
-from superbizagent.ports import (
-    AbandonedRun,
-    CancelRequest,
-    NewRun,
-    PriorContext,
-    RunEnd,
-    RunIds,
-    StartResult,
-    StoredRun,
-)
+from superbizagent.ports import NewRun, PriorContext, RunEnd, StartResult
 from tests.contract.conftest import GRACE
 
 

@@ -10,7 +10,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from superbizagent.adapters.business_database import read_only_database
-from superbizagent.domain.evidence import QueryMysql, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import QueryMysql
 from superbizagent.errors import EvidenceError, StatementFailed, StatementRefused
 from superbizagent.ports import BusinessDatabase
 from tests.fakes.sources import FakeSource, statement_answers

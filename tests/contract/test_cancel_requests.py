@@ -2,9 +2,8 @@ import asyncio
 
 import pytest
 
-from superbizagent.domain.run import CancelReason, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, CancelRequest, ReleaseOutcome
 from superbizagent.errors import RunNotFound
-from superbizagent.ports import CancelRequest
 from tests.contract.conftest import Stores
 from tests.stored_values import NOW, at, new_run, run_end
 

@@ -1,8 +1,9 @@
 import pytest
 
 from superbizagent.domain.run import ReleaseOutcome, RunStatus
+from superbizagent.domain.stored_run import SessionSummary
 from superbizagent.errors import RunNotFound, SessionNotFound
-from superbizagent.ports import NewRun, SessionSummary
+from superbizagent.ports import NewRun
 from tests.contract.conftest import Stores
 from tests.stored_values import NOW, TRICKY, at, chat_content, new_run, run_end
 

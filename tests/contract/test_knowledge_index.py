@@ -10,14 +10,13 @@ from typing import Protocol
 import pytest
 
 from migrations.run import upgrade
-from superbizagent.adapters.knowledge import (
-    EmbeddingIngest,
-    FullTextKnowledgeIndex,
-    KnowledgeIngest,
-    RerankedKnowledgeIndex,
-)
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.embedding_ingest import EmbeddingIngest
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
+from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
 from superbizagent.adapters.store import Database
-from superbizagent.domain.evidence import Evidence, LookupKnowledge, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Evidence, LookupKnowledge
 from superbizagent.errors import ModelUnavailable
 from superbizagent.ports import KnowledgeIndex
 from tests.database_server import DatabaseServer

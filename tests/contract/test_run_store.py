@@ -6,9 +6,10 @@ import pytest
 
 from superbizagent.domain.budget import Usage
 from superbizagent.domain.content import PublicContent
-from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.run import Intent, ReleaseOutcome, RunIds, RunStatus
+from superbizagent.domain.stored_run import AbandonedRun, StoredRun
 from superbizagent.errors import RequestConflict, SessionBusy, SessionNotFound
-from superbizagent.ports import AbandonedRun, NewRun, PriorContext, RunIds, StartResult, StoredRun
+from superbizagent.ports import NewRun, PriorContext, StartResult
 from tests.contract.conftest import GRACE, Stores
 from tests.stored_values import (
     NOW,

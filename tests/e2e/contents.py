@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from superbizagent.domain.codes import MissingContext, ObservationStatus, ToolName, Unit
 from superbizagent.domain.content import (
     CheckedSource,
     CoverageView,
@@ -15,8 +16,6 @@ from superbizagent.domain.content import (
     SystemChatContent,
     VerifiedSource,
 )
-from superbizagent.domain.draft import MissingContext
-from superbizagent.domain.evidence import ObservationStatus, ToolName, Unit
 from tests.e2e.scripted_server import BEGINNING
 
 WEB_REFERENCE = Reference(

@@ -15,16 +15,8 @@ from pydantic import BaseModel
 
 from superbizagent.domain.content import PublicContent
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
-from superbizagent.frames import (
-    CancelledFrame,
-    ContentFrame,
-    DoneFrame,
-    HistoryFrame,
-    SessionEntry,
-    StartedFrame,
-    StatusFrame,
-    Turn,
-)
+from superbizagent.frames import CancelledFrame, ContentFrame, DoneFrame, StartedFrame, StatusFrame
+from superbizagent.history_frames import HistoryFrame, SessionEntry, Turn
 from superbizagent.websocket import ErrorFrame
 
 WEB = Path(__file__).parents[2] / "web"

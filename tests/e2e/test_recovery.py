@@ -5,7 +5,7 @@ from playwright.async_api import Page, expect
 
 from superbizagent.domain.run import ReleaseOutcome, RunStatus
 from superbizagent.errors import SessionNotFound, StoreError, Unauthenticated
-from superbizagent.frames import HistoryFrame
+from superbizagent.history_frames import HistoryFrame
 from superbizagent.websocket import error_frame
 from tests.e2e import contents
 from tests.e2e.page_object import Chat

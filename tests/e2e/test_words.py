@@ -6,9 +6,8 @@ import pytest
 from playwright.async_api import Page
 
 from scripts.asyncapi import error_messages
+from superbizagent.domain.codes import MissingContext, ObservationStatus
 from superbizagent.domain.content import FallbackReason
-from superbizagent.domain.draft import MissingContext
-from superbizagent.domain.evidence import ObservationStatus
 from superbizagent.ports import StatusCode
 from superbizagent.websocket import MAX_FRAME_BYTES, MAX_QUERY_BYTES, MAX_QUERY_CHARACTERS
 from tests.e2e.scripted_server import ScriptedServer

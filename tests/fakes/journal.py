@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from superbizagent.domain.run import RunIds
 from superbizagent.domain.steps import Step
-from superbizagent.ports import RunIds
 
 
 @dataclass

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from superbizagent.application.evidence_tools import EvidenceSources
+from superbizagent.domain.codes import Unit
 from superbizagent.domain.evidence import (
     Coverage,
     DocumentRef,
@@ -15,7 +16,6 @@ from superbizagent.domain.evidence import (
     LookupKnowledge,
     QueryLogs,
     QueryMysql,
-    Unit,
 )
 from superbizagent.errors import EvidenceError, InvalidToolArguments, UnknownSource
 

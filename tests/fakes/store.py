@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from superbizagent.domain.content import PublicContent, public_content
 from superbizagent.domain.previous_turn import previous_turn
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.run import CancelReason, CancelRequest, Intent, ReleaseOutcome, RunIds, RunStatus
+from superbizagent.domain.stored_run import AbandonedRun, SessionSummary, StoredRun
 from superbizagent.domain.text import bound_characters, fold_whitespace
 from superbizagent.errors import (
     RequestConflict,
@@ -23,17 +24,7 @@ from superbizagent.errors import (
     SessionNotFound,
     StoreError,
 )
-from superbizagent.ports import (
-    AbandonedRun,
-    CancelRequest,
-    NewRun,
-    PriorContext,
-    RunEnd,
-    RunIds,
-    SessionSummary,
-    StartResult,
-    StoredRun,
-)
+from superbizagent.ports import NewRun, PriorContext, RunEnd, StartResult
 
 MAX_TITLE = 60
 

@@ -10,8 +10,9 @@ import pytest
 from botocore.config import Config
 from botocore.stub import ANY, Stubber
 
-from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
-from superbizagent.domain.evidence import Evidence, LookupKnowledge, Unit
+from superbizagent.adapters.knowledge.bedrock import BedrockKnowledgeIndex
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Evidence, LookupKnowledge
 from superbizagent.errors import EvidenceError, EvidenceTimeout, EvidenceUnavailable
 from tests.http_stub import Received, Reply, http_stub
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from superbizagent.adapters.knowledge import FullTextKnowledgeIndex, KnowledgeIngest
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import DocumentRef, LookupKnowledge
 from superbizagent.ingest import main

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from superbizagent.adapters.knowledge import BedrockKnowledgeIndex, FullTextKnowledgeIndex, RerankedKnowledgeIndex
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.bedrock import BedrockKnowledgeIndex
+from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
 from superbizagent.bootstrap import Services
 from superbizagent.errors import ConfigurationError
 from superbizagent.settings import KnowledgeSettings

@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from superbizagent.adapters.knowledge import (
-    BadFolder,
-    Change,
-    ChangeKind,
-    FullTextKnowledgeIndex,
-    KnowledgeIngest,
-    search,
-)
-from superbizagent.adapters.knowledge.folder import MAX_FILE_BYTES
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex, search
+from superbizagent.adapters.knowledge.folder import MAX_FILE_BYTES, BadFolder
+from superbizagent.adapters.knowledge.ingest import Change, ChangeKind, KnowledgeIngest
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import LookupKnowledge
 

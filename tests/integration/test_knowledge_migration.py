@@ -7,12 +7,10 @@ import pytest
 from sqlalchemy import inspect, text
 
 from migrations.run import downgrade, upgrade
-from superbizagent.adapters.knowledge import (
-    EmbeddingIngest,
-    FullTextKnowledgeIndex,
-    KnowledgeIngest,
-    RerankedKnowledgeIndex,
-)
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.embedding_ingest import EmbeddingIngest
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
+from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import LookupKnowledge
 from superbizagent.errors import EvidenceUnavailable

@@ -24,9 +24,9 @@ from superbizagent.adapters.cloudwatch_journal import CloudWatchJournal
 from superbizagent.adapters.store import SqlCancelRequests
 from superbizagent.adapters.system_clock import SystemClock
 from superbizagent.domain.budget import Usage
+from superbizagent.domain.codes import ObservationStatus
 from superbizagent.domain.content import FallbackReason
-from superbizagent.domain.evidence import ObservationStatus
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunIds
 from superbizagent.domain.steps import (
     Abandoned,
     Cancelled,
@@ -41,7 +41,6 @@ from superbizagent.domain.steps import (
     Step,
     ToolCalled,
 )
-from superbizagent.ports import RunIds
 from tests.http_stub import Received, Reply, completion
 from tests.invocations import CONNECTION, EVENTS, OK, Context, Json, World, event, world_on
 from tests.translated_template import TEMPLATE

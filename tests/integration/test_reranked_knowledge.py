@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from superbizagent.adapters.knowledge import (
-    EmbeddingIngest,
-    FullTextKnowledgeIndex,
-    KnowledgeIngest,
-    RerankedKnowledgeIndex,
-)
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.embedding_ingest import EmbeddingIngest
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
+from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
 from superbizagent.adapters.store import Database
 from superbizagent.domain.evidence import Evidence, LookupKnowledge
 from superbizagent.errors import EvidenceUnavailable, ModelMisconfigured, ModelTimeout, ModelUnavailable

@@ -22,7 +22,7 @@ from superbizagent import settings
 from superbizagent.adapters.cloudwatch_logs.calls import Calls, Request, new_api
 from superbizagent.adapters.connection_api import ConnectionApi
 from superbizagent.adapters.iam_login import IamLogin
-from superbizagent.adapters.knowledge import BedrockKnowledgeIndex
+from superbizagent.adapters.knowledge.bedrock import BedrockKnowledgeIndex
 from superbizagent.adapters.page_bucket import PageBucket
 from superbizagent.adapters.secrets_manager import SecretsManager
 from superbizagent.adapters.store import Timeouts

@@ -224,7 +224,7 @@ def test_what_all_functions_are_given_is_read_by_most(template: dict[str, Any]) 
     shared = template["Globals"]["Function"]["Environment"]["Variables"]
     for name in shared:
         readers = [function for function, environment in ENVIRONMENTS.items() if name in environment.variables]
-        assert name.startswith("POWERTOOLS_") or len(readers) > len(FOLDERS) / 2, name
+        assert name.startswith(("POWERTOOLS_", "PYDANTIC_")) or len(readers) > len(FOLDERS) / 2, name
 
 
 def test_no_settings_are_read_by_no_function() -> None:

@@ -11,7 +11,8 @@ import yaml
 from pydantic import BaseModel
 
 from scripts import asyncapi
-from superbizagent import errors, frames, websocket
+from superbizagent import errors, frames, history_frames, websocket
+from superbizagent.domain.codes import MissingContext, ObservationStatus, ToolName, Unit
 from superbizagent.domain.content import (
     CheckedSource,
     CoverageView,
@@ -26,9 +27,8 @@ from superbizagent.domain.content import (
     SystemChatContent,
     VerifiedSource,
 )
-from superbizagent.domain.draft import MissingContext
-from superbizagent.domain.evidence import ObservationStatus, ToolName, Unit
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
+from superbizagent.history_frames import HistoryFrame, SessionEntry, Turn
 
 NOW = datetime(2026, 3, 1, 2, 30, 0, 123456, tzinfo=UTC)
 IDS = {"session_id": "s1", "run_id": "r1", "request_id": "q1"}
@@ -86,7 +86,7 @@ CONTENTS: list[PublicContent] = [
     ),
 ]
 
-TURN = frames.Turn(
+TURN = Turn(
     run_id="r1",
     request_id="q1",
     query="why?",
@@ -114,21 +114,21 @@ FRAMES: list[tuple[str, websocket.Frame]] = [
     ("error", websocket.error_frame(errors.MalformedRequest())),
     (
         "historyPage",
-        frames.HistoryFrame(
+        HistoryFrame(
             kind="sessions",
             sessions=(
-                frames.SessionEntry(session_id="s1", title="why?", message_pairs=1, created_at=NOW, last_active_at=NOW),
+                SessionEntry(session_id="s1", title="why?", message_pairs=1, created_at=NOW, last_active_at=NOW),
             ),
         ),
     ),
-    ("historyPage", frames.HistoryFrame(kind="sessions", sessions=())),
-    ("historyPage", frames.HistoryFrame(kind="turn", session_id="s1", turn=TURN)),
+    ("historyPage", HistoryFrame(kind="sessions", sessions=())),
+    ("historyPage", HistoryFrame(kind="turn", session_id="s1", turn=TURN)),
     (
         "historyPage",
-        frames.HistoryFrame(
+        HistoryFrame(
             kind="turn",
             session_id="s1",
-            turn=frames.Turn(
+            turn=Turn(
                 run_id="r2",
                 request_id="q2",
                 query="why?",
@@ -139,7 +139,7 @@ FRAMES: list[tuple[str, websocket.Frame]] = [
             ),
         ),
     ),
-    ("historyPage", frames.HistoryFrame(kind="end", session_id="s1", before="r1")),
+    ("historyPage", HistoryFrame(kind="end", session_id="s1", before="r1")),
 ]
 
 
@@ -238,7 +238,7 @@ def test_the_document_tells_frames_apart(published: dict[str, Any], message: str
 def test_every_message_and_frame_of_the_code_is_published(published: dict[str, Any]) -> None:
     sent = {
         model.model_fields["type"].default
-        for module in (frames, websocket)
+        for module in (frames, history_frames, websocket)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and "type" in model.model_fields
         if model.__module__ == module.__name__

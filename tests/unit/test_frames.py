@@ -14,6 +14,7 @@ from superbizagent.application.chat import ChatResult
 from superbizagent.client_socket import Patience, Socket
 from superbizagent.domain.content import SystemChatContent
 from superbizagent.domain.run import ReleaseOutcome, RunStatus
+from superbizagent.domain.stored_run import SessionSummary, StoredRun
 from superbizagent.errors import (
     ChannelUnavailable,
     ClientGone,
@@ -23,8 +24,9 @@ from superbizagent.errors import (
     SessionNotFound,
     SuperBizAgentError,
 )
-from superbizagent.frames import RunFrames, session_frames, turn_frames
-from superbizagent.ports import RunControl, SessionSummary, StoredRun
+from superbizagent.frames import RunFrames
+from superbizagent.history_frames import session_frames, turn_frames
+from superbizagent.ports import RunControl
 
 NOW = datetime(2026, 11, 30, 15, 4, 5, 678901, tzinfo=UTC)
 IDS = {"sessionId": "s1", "runId": "r1", "requestId": "q1"}

@@ -18,6 +18,7 @@ from superbizagent.domain.content import (
     encoded_size,
 )
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.stored_run import SessionSummary, StoredRun
 from superbizagent.errors import (
     InvalidQuery,
     InvalidSessionId,
@@ -25,8 +26,8 @@ from superbizagent.errors import (
     RequestError,
     UnknownAction,
 )
-from superbizagent.frames import ContentFrame, HistoryFrame, session_entry, turn_frame
-from superbizagent.ports import SessionSummary, StoredRun
+from superbizagent.frames import ContentFrame
+from superbizagent.history_frames import HistoryFrame, session_entry, turn_frame
 from superbizagent.websocket import (
     MAX_FRAME_BYTES,
     MAX_HISTORY_LIMIT,

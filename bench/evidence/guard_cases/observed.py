@@ -11,15 +11,17 @@ from local.demo.make import make
 from migrations.run import upgrade
 from superbizagent.adapters.business_database import read_only_database
 from superbizagent.adapters.evidence_file import load_evidence_file
-from superbizagent.adapters.knowledge import FullTextKnowledgeIndex, KnowledgeIngest
+from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+from superbizagent.adapters.knowledge.ingest import KnowledgeIngest
 from superbizagent.adapters.log_files import LogFiles, LogFileSource
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.adapters.store import Database
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.application.evidence_tools import EvidenceSources, EvidenceTools
 from superbizagent.domain.budget import Budget, BudgetLimits
+from superbizagent.domain.codes import ToolName
 from superbizagent.domain.conversation import ToolCall
-from superbizagent.domain.evidence import Observation, ToolName, canonical_arguments, type_of_tool
+from superbizagent.domain.evidence import Observation, canonical_arguments, type_of_tool
 from superbizagent.domain.run_context import RunContext
 
 NOW = datetime(2026, 11, 30, 15, 30, tzinfo=UTC)

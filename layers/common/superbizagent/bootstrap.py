@@ -36,9 +36,16 @@ from superbizagent.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping, Sequence
 
-    from superbizagent.adapters.evidence_file import DatabaseEntry, EvidenceFile
+    from superbizagent.adapters.evidence_file import (
+        CloudWatchEntry,
+        CloudWatchSettings,
+        DatabaseEntry,
+        EvidenceFile,
+        LogEntry,
+    )
+    from superbizagent.adapters.log_projection import Room
     from superbizagent.adapters.mysql_login import Login
     from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
     from superbizagent.adapters.page_bucket import PageBucket
@@ -84,17 +91,17 @@ _IMPORTED_FOR: dict[Use, tuple[str, ...]] = {
     ),
     "sweep": (
         "superbizagent.adapters.cloudwatch_journal",
-        "superbizagent.adapters.store.runs",
+        "superbizagent.adapters.store.overdue",
         "superbizagent.application.sweep",
     ),
     "runs": (
         "boto3",
         "superbizagent.adapters.business_database",
         "superbizagent.adapters.cloudwatch_journal",
+        "superbizagent.adapters.cloudwatch_logs",
         "superbizagent.adapters.connection_api",
         "superbizagent.adapters.evidence_file",
         "superbizagent.adapters.knowledge",
-        "superbizagent.adapters.log_files",
         "superbizagent.adapters.openai_model",
         "superbizagent.adapters.redaction",
         "superbizagent.adapters.store.runs",
@@ -195,9 +202,11 @@ class Services:
 
     @cached_property
     def sweep(self) -> SweepUseCase:
+        from superbizagent.adapters.store.overdue import SqlOverdueRuns
         from superbizagent.application.sweep import SweepUseCase
 
-        return SweepUseCase(self._runs, self._connections, self.clock, self._overdue_grace, self.journal)
+        runs = SqlOverdueRuns(self.database)
+        return SweepUseCase(runs, self._connections, self.clock, self._overdue_grace, self.journal)
 
     @cached_property
     def chat(self) -> ChatUseCase:
@@ -320,16 +329,16 @@ class Services:
 
     @cached_property
     def knowledge(self) -> KnowledgeIndex:
-        from superbizagent.adapters.knowledge import (
-            BedrockKnowledgeIndex,
-            FullTextKnowledgeIndex,
-            RerankedKnowledgeIndex,
-        )
-
         settings = read(KnowledgeSettings)
         if settings.knowledge_base_id is not None:
+            from superbizagent.adapters.knowledge.bedrock import BedrockKnowledgeIndex
+
             return BedrockKnowledgeIndex(settings.knowledge_base_id, self.redact)
+        from superbizagent.adapters.knowledge import FullTextKnowledgeIndex
+
         if (embeddings := self.embeddings) is not None:
+            from superbizagent.adapters.knowledge.reranked_index import RerankedKnowledgeIndex
+
             return RerankedKnowledgeIndex(self.database, embeddings, settings.embeddings_query_seconds)
         return FullTextKnowledgeIndex(self.database)
 
@@ -408,25 +417,37 @@ def _address(settings: DatabaseSettings) -> str:
 
 def _log_sources(evidence: EvidenceFile, clock: Clock, redact: Redactor, limits: RunSettings) -> LogSource:
     """Log files and log groups behind one port; each gives up before the collector would, to tell what it found."""
-    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
     from superbizagent.adapters.log_projection import Room
+    from superbizagent.adapters.log_sources import LogSources
 
     room = Room(limits.projection_bytes, redact=redact)
     seconds = limits.tool_call_seconds * 0.8
-    files = LogFiles(
-        {name: LogFileSource(**entry.model_dump()) for name, entry in evidence.logs.items()},
+    kinds: list[tuple[LogSource, Sequence[str]]] = []
+    if evidence.logs:
+        kinds.append((_log_files(evidence.logs, clock, room, seconds), tuple(evidence.logs)))
+    if (settings := evidence.cloudwatch_settings) is not None:
+        kinds.append((_log_groups(evidence.cloudwatch, settings, clock, room, seconds), tuple(evidence.cloudwatch)))
+    return LogSources(kinds)
+
+
+def _log_files(entries: Mapping[str, LogEntry], clock: Clock, room: Room, seconds: float) -> LogSource:
+    from superbizagent.adapters.log_files import LogFiles, LogFileSource, SearchTime
+
+    return LogFiles(
+        {name: LogFileSource(**entry.model_dump()) for name, entry in entries.items()},
         room=room,
         time=SearchTime(seconds, clock),
     )
-    settings = evidence.cloudwatch_settings
-    if settings is None:
-        return files
+
+
+def _log_groups(
+    entries: Mapping[str, CloudWatchEntry], settings: CloudWatchSettings, clock: Clock, room: Room, seconds: float
+) -> LogSource:
     from superbizagent.adapters.cloudwatch_logs import CloudWatchLogs, CloudWatchSource, group_arn, new_api
-    from superbizagent.adapters.log_sources import LogSources
 
     region, account, endpoint_url = settings.region, settings.account, settings.endpoint_url
-    cloudwatch = CloudWatchLogs(
-        {name: CloudWatchSource(**entry.model_dump()) for name, entry in evidence.cloudwatch.items()},
+    return CloudWatchLogs(
+        {name: CloudWatchSource(**entry.model_dump()) for name, entry in entries.items()},
         api=lambda: new_api(region, endpoint_url),
         group_arn=(lambda group: group_arn(region, account, group)) if account is not None else None,
         clock=clock,
@@ -434,7 +455,6 @@ def _log_sources(evidence: EvidenceFile, clock: Clock, redact: Redactor, limits:
         timeout=seconds,
         lookback=timedelta(days=settings.lookback_days),
     )
-    return LogSources([(files, tuple(evidence.logs)), (cloudwatch, tuple(evidence.cloudwatch))])
 
 
 def _limits(settings: RunSettings) -> ChatLimits:

@@ -22,13 +22,14 @@ TOKEN_PREFIX = "bearer."  # noqa: S105
 TOKEN_PARAMETER = "token"  # noqa: S105
 
 # An error's text ends in the platform's log, and the event holds the question (SEC-4).
-_QUIET = ConfigDict(hide_input_in_errors=True)
+# Built when one is read: each function takes one kind.
+_EVENT = ConfigDict(hide_input_in_errors=True, defer_build=True)
 
 
 class AuthorizerEvent(BaseModel):
     """The handshake as a REQUEST authorizer sees it. Absent headers and parameters may be null."""
 
-    model_config = _QUIET
+    model_config = _EVENT
     method_arn: str = Field(alias="methodArn")
     multi_value_headers: dict[str, list[str]] | None = Field(default=None, alias="multiValueHeaders")
     parameters: dict[str, list[str]] | None = Field(default=None, alias="multiValueQueryStringParameters")
@@ -57,13 +58,14 @@ def subprotocols(headers: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 class _ConnectContext(APIGatewayWebSocketConnectEventRequestContext):
+    model_config = _EVENT
     # Nothing reads it, and the address's parser fails by RecursionError on what is nested deeply enough.
     identity: Any = None
     authorizer: dict[str, Any] | None = None
 
 
 class ConnectEvent(APIGatewayWebSocketConnectEventModel):
-    model_config = _QUIET
+    model_config = _EVENT
     request_context: _ConnectContext = Field(alias="requestContext")
 
     @property
@@ -83,6 +85,7 @@ class ConnectEvent(APIGatewayWebSocketConnectEventModel):
 
 
 class _EndedContext(BaseModel):
+    model_config = _EVENT
     connection_id: str = Field(alias="connectionId")
 
 
@@ -92,7 +95,7 @@ class DisconnectEvent(BaseModel):
     Powertools' model of it asks for a reason, which a connection that just vanished doesn't give.
     """
 
-    model_config = _QUIET
+    model_config = _EVENT
     request_context: _EndedContext = Field(alias="requestContext")
 
     @property
@@ -106,13 +109,14 @@ def _flag(value: object) -> object:
 
 
 class _MessageContext(APIGatewayWebSocketMessageEventRequestContext):
+    model_config = _EVENT
     identity: Any = None  # as above
 
 
 class MessageEvent(APIGatewayWebSocketMessageEventModel):
     """A client's message: by AWS_PROXY as text, by the chat route's mapping template in base64."""
 
-    model_config = _QUIET
+    model_config = _EVENT
     request_context: _MessageContext = Field(alias="requestContext")
     is_base64_encoded: Annotated[bool, BeforeValidator(_flag)] = Field(default=False, alias="isBase64Encoded")
     body: str | None = None

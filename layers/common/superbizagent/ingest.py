@@ -8,28 +8,22 @@ import argparse
 import asyncio
 import contextlib
 import io
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from superbizagent.adapters.knowledge import (
-    BadFolder,
-    Change,
-    ChangeKind,
-    Embedded,
-    EmbeddingIngest,
-    KnowledgeIngest,
-    check_folder,
-)
+from superbizagent.adapters.knowledge.embedding_ingest import Embedded, EmbeddingIngest
+from superbizagent.adapters.knowledge.folder import BadFolder, check_folder
+from superbizagent.adapters.knowledge.ingest import Change, ChangeKind, KnowledgeIngest
 from superbizagent.adapters.openai_embeddings import OpenAIEmbeddings
 from superbizagent.adapters.store import Database
 from superbizagent.bootstrap import Services
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import ConfigurationError, SuperBizAgentError
 from superbizagent.ports import Redactor
 
-_COLLECTION = re.compile(r"\S(?:.{0,62}\S)?")
+_COLLECTION = Pattern(r"\S(?:.{0,62}\S)?")
 _KINDS_IN_SUMMARY = (ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.REMOVED, ChangeKind.UNCHANGED)
 
 

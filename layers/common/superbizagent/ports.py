@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from superbizagent.domain.conversation import ModelReply, ModelRequest
     from superbizagent.domain.evidence import Evidence, LookupKnowledge, QueryLogs, QueryMysql
     from superbizagent.domain.previous_turn import PreviousTurn, PublishedResult
-    from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome, RunStatus
+    from superbizagent.domain.run import CancelRequest, Intent, ReleaseOutcome, RunIds
     from superbizagent.domain.steps import Step
+    from superbizagent.domain.stored_run import AbandonedRun, SessionSummary, StoredRun
 
 
 class Clock(Protocol):
@@ -61,16 +62,6 @@ class Redactor(Protocol):
 
 
 @dataclass(frozen=True)
-class RunIds:
-    """Whose step it is, as far as that is known."""
-
-    run_id: str | None = None
-    session_id: str | None = None
-    request_id: str | None = None
-    connection_id: str | None = None
-
-
-@dataclass(frozen=True)
 class NewRun:
     """A run about to be stored as RUNNING.
 
@@ -102,36 +93,6 @@ class RunEnd:
 
 
 @dataclass(frozen=True)
-class StoredRun:
-    """A run as the database has it. `outcome` is None while it is running.
-
-    `content` is None too where the stored JSON can't be read any more.
-    """
-
-    run_id: str
-    session_id: str
-    request_id: str
-    gateway_request_id: str
-    query: str
-    status: RunStatus
-    intent: Intent | None
-    outcome: ReleaseOutcome | None
-    failure_code: str | None
-    content: PublicContent | None
-    created_at: datetime
-    finished_at: datetime | None
-
-
-@dataclass(frozen=True)
-class AbandonedRun:
-    """A run that was ended because it was overdue (LIFE-7). What it had used is not known: its process is gone."""
-
-    ids: RunIds
-    intent: Intent | None
-    duration_ms: int
-
-
-@dataclass(frozen=True)
 class StartResult:
     """What came of the wish to start a run: it is RUNNING, unless there is an `earlier` one of the same request.
 
@@ -151,7 +112,14 @@ class PriorContext:
     previous_turn: PreviousTurn | None = None
 
 
-class RunStore(Protocol):
+class OverdueRuns(Protocol):
+    """Runs whose process may have died. Raises StoreError."""
+
+    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
+        """Ends each RUNNING run whose deadline is before `overdue_since`; those it ended (LIFE-7)."""
+
+
+class RunStore(OverdueRuns, Protocol):
     """Every method is one unit of work; raises StoreError when it could not be done."""
 
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
@@ -173,17 +141,6 @@ class RunStore(Protocol):
         """Ends a RUNNING run; false when it had ended already (LIFE-3)."""
 
     async def find(self, run_id: str) -> StoredRun | None: ...
-
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
-        """Ends each RUNNING run whose deadline is before `overdue_since`; those it ended (LIFE-7)."""
-
-
-@dataclass(frozen=True)
-class CancelRequest:
-    """Somebody's wish that a run end; `requested_at` by the clock of the process that took it."""
-
-    reason: CancelReason
-    requested_at: datetime
 
 
 class CancelRequests(Protocol):
@@ -211,17 +168,6 @@ class Connections(Protocol):
 
     async def remove_older(self, than: datetime) -> int:
         """Removes connections that no gateway can still have open; how many."""
-
-
-@dataclass(frozen=True)
-class SessionSummary:
-    """A session in the list of its principal's; `title` is its first query, bounded."""
-
-    session_id: str
-    title: str
-    message_pairs: int
-    created_at: datetime
-    last_active_at: datetime
 
 
 class History(Protocol):

@@ -1,10 +1,10 @@
 """The wire contract: client messages, and the frame of a refusal, which is all that most functions send (WIRE-*).
 
-The frames of runs and of history, with all that content can be, are in `frames.py`: few functions load them.
+The frames of runs and of history, with all that content can be, are in `frames.py` and `history_frames.py`: few
+functions load them.
 `docs/asyncapi.yaml` publishes these shapes; a test holds the two together (WIRE-1).
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import from_json
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.run import valid_session_id
 from superbizagent.errors import InvalidQuery, MalformedRequest, SuperBizAgentError, UnknownAction
 
@@ -40,7 +41,8 @@ def _whole_number(value: object) -> object:
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+    # Built when one is read: each function serves one kind.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -95,6 +97,7 @@ class Frame(BaseModel):
 class ErrorFrame(Frame):
     """A refused message, or a failed run: then with the run's ids and its `seq`."""
 
+    model_config = ConfigDict(defer_build=True)
     type: Literal["error"] = "error"
     code: str
     message: str
@@ -111,7 +114,7 @@ class _Envelope(BaseModel):
     session_id: str | None = Field(default=None, alias="sessionId")
 
 
-_NOT_BLANK = re.compile(QUERY_PATTERN)
+_NOT_BLANK = Pattern(QUERY_PATTERN)
 _identifier: TypeAdapter[str] = TypeAdapter(Identifier)
 _kinds: dict[str, type[ClientMessage]] = {"chat": ChatMessage, "cancel": CancelMessage, "history": HistoryMessage}
 

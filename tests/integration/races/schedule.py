@@ -17,9 +17,10 @@ from superbizagent.application.chat import ChatRequest, ChatResult, ChatUseCase
 from superbizagent.application.execution import ChatLimits
 from superbizagent.client_socket import Socket
 from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.run import Intent
+from superbizagent.domain.run import CancelRequest, Intent
+from superbizagent.domain.stored_run import AbandonedRun, StoredRun
 from superbizagent.frames import RunFrames
-from superbizagent.ports import AbandonedRun, CancelRequest, NewRun, PriorContext, RunEnd, StartResult, StoredRun
+from superbizagent.ports import NewRun, PriorContext, RunEnd, StartResult
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import FakeModel

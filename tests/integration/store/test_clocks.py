@@ -7,9 +7,8 @@ import pytest
 
 from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
 from superbizagent.adapters.store.runs import SqlRunStore
-from superbizagent.domain.run import CancelReason
+from superbizagent.domain.run import CancelReason, CancelRequest
 from superbizagent.errors import StoreError
-from superbizagent.ports import CancelRequest
 from tests.database_server import DatabaseServer
 from tests.integration.store.conftest import Open, Reconfigured
 from tests.integration.store.moments import count, scalar

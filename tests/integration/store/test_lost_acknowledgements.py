@@ -14,9 +14,9 @@ from sqlalchemy import event, select
 
 from superbizagent.adapters.store import Database, SqlCancelRequests, SqlConnections, Timeouts, metadata
 from superbizagent.adapters.store.runs import SqlRunStore
-from superbizagent.domain.run import CancelReason, Intent, RunStatus
+from superbizagent.domain.run import CancelReason, CancelRequest, Intent, RunStatus
 from superbizagent.errors import RequestConflict, SessionBusy, StoreError
-from superbizagent.ports import CancelRequest, NewRun, StartResult
+from superbizagent.ports import NewRun, StartResult
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import count
 from tests.integration.store.proxy import Loss, Proxy

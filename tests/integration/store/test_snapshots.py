@@ -9,8 +9,7 @@ from sqlalchemy import Connection, text
 
 from superbizagent.adapters.store import SqlCancelRequests, SqlConnections
 from superbizagent.adapters.store.runs import SqlRunStore
-from superbizagent.domain.run import CancelReason, RunStatus
-from superbizagent.ports import CancelRequest
+from superbizagent.domain.run import CancelReason, CancelRequest, RunStatus
 from tests.integration.store.conftest import Open
 from tests.integration.store.moments import WAIT, Held
 from tests.stored_values import NOW, new_run

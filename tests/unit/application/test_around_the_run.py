@@ -12,11 +12,10 @@ from superbizagent.application.connections import ConnectionUseCase
 from superbizagent.application.history import HistoryUseCase
 from superbizagent.application.progress import Progress
 from superbizagent.application.sweep import CONNECTION_LIFE, SweepUseCase
-from superbizagent.domain.run import CancelReason, Intent, ReleaseOutcome
+from superbizagent.domain.run import CancelReason, CancelRequest, Intent, ReleaseOutcome, RunIds
 from superbizagent.domain.run_context import Lifecycle
 from superbizagent.domain.steps import Abandoned, Cancelled, Finished
 from superbizagent.errors import ClientGone, RunCancelled, RunNotFound, SessionNotFound, StoreError, Unauthenticated
-from superbizagent.ports import CancelRequest, RunIds
 from tests.fakes.clock import FakeClock
 from tests.fakes.journal import FakeJournal
 from tests.fakes.model import HANG, FakeModel, intent, text

@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
+from superbizagent.domain.codes import ObservationStatus, ToolName, Unit
 from superbizagent.domain.evidence import (
     Coverage,
     Evidence,
     LookupKnowledge,
     Observation,
-    ObservationStatus,
     QueryLogs,
     QueryMysql,
     ToolArguments,
-    ToolName,
-    Unit,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.sources import document_evidence, log_evidence, row_evidence

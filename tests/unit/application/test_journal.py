@@ -7,10 +7,9 @@ import pytest
 
 from superbizagent.application.defects import place_of
 from superbizagent.application.journal import JournalledChannel, code_of, record
-from superbizagent.domain.run import CancelReason
+from superbizagent.domain.run import CancelReason, RunIds
 from superbizagent.domain.steps import PostFailed
 from superbizagent.errors import ClientGone
-from superbizagent.ports import RunIds
 from tests.fakes.journal import FakeJournal
 from tests.unit.application.test_router import context
 

@@ -6,9 +6,10 @@ import pytest
 
 from superbizagent.application.executors.knowledge_query import NO_EVIDENCE
 from superbizagent.application.fence import Fence
+from superbizagent.domain.codes import Unit
 from superbizagent.domain.content import MAX_CONTENT_BYTES, KnowledgeContent
 from superbizagent.domain.conversation import ModelReply, ModelRequest
-from superbizagent.domain.evidence import Coverage, Unit
+from superbizagent.domain.evidence import Coverage
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.errors import EvidenceUnavailable
 from tests.fakes.model import FakeModel, answer, calls, intent, text

@@ -11,6 +11,7 @@ from superbizagent.application.progress import Progress
 from superbizagent.application.release import Released, release
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain.budget import Budget, BudgetLimits
+from superbizagent.domain.codes import ObservationStatus, ToolName, Unit
 from superbizagent.domain.content import (
     MAX_CONTENT_BYTES,
     CheckedSource,
@@ -24,7 +25,7 @@ from superbizagent.domain.content import (
     encoded_size,
 )
 from superbizagent.domain.draft import Draft
-from superbizagent.domain.evidence import Coverage, DocumentRef, Observation, ObservationStatus, ToolName, Unit
+from superbizagent.domain.evidence import Coverage, DocumentRef, Observation
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.domain.run_context import Lifecycle, RunContext

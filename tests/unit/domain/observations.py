@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from superbizagent.domain.evidence import Coverage, DocumentRef, Observation, ObservationStatus, ToolName, Unit
+from superbizagent.domain.codes import ObservationStatus, ToolName, Unit
+from superbizagent.domain.evidence import Coverage, DocumentRef, Observation
 from tests.fakes.clock import START as NOW
 from tests.fakes.sources import END, LINES, START
 

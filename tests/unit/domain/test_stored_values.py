@@ -9,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superbizagent.application.fence import Fence
+from superbizagent.domain.codes import ObservationStatus, ToolName
 from superbizagent.domain.draft import MAX_DRAFT_BYTES, Draft
-from superbizagent.domain.evidence import (
-    ObservationStatus,
-    QueryLogs,
-    QueryMysql,
-    ToolName,
-    canonical_arguments,
-    digest_of,
-)
+from superbizagent.domain.evidence import QueryLogs, QueryMysql, canonical_arguments, digest_of
 from superbizagent.domain.previous_turn import (
     MAX_CONCLUSION,
     MAX_DOCUMENT_FIELD,

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from superbizagent.domain.evidence import Coverage, Observation, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, Observation
 from tests.unit.domain.observations import logs, passages, rows
 from tests.unit.domain.test_evidence_guard import rules
 

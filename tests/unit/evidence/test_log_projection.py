@@ -21,7 +21,8 @@ from superbizagent.adapters.log_projection import Room
 from superbizagent.adapters.redaction import SecretRedactor
 from superbizagent.application.evidence_collector import EvidenceCollector, EvidenceLimits
 from superbizagent.domain.budget import Budget, BudgetLimits
-from superbizagent.domain.evidence import LogLevel, Observation, QueryLogs, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import LogLevel, Observation, QueryLogs
 from superbizagent.domain.run_context import RunContext
 from tests.fakes.clock import FakeClock
 

@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from superbizagent.domain.budget import Usage
-from superbizagent.domain.run import ReleaseOutcome
+from superbizagent.domain.run import ReleaseOutcome, RunIds
 from superbizagent.domain.steps import (
     Abandoned,
     DraftChecked,
@@ -27,7 +27,6 @@ from superbizagent.domain.steps import (
     ToolCalled,
 )
 from superbizagent.errors import ClientGone, InternalFailure
-from superbizagent.ports import RunIds
 
 _log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import openai
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import (
     ModelContextTooLong,
     ModelError,
@@ -18,16 +19,16 @@ from superbizagent.errors import (
     ModelUnavailable,
 )
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = Pattern("[\ud800-\udfff]")
 # Of one text, or of several in one request.
-_TOO_LONG = re.compile(
+_TOO_LONG = Pattern(
     r"context.{0,20}(length|size|window)|maximum context|(prompt|input|request|string) (is )?too (long|large)"
     r"|too many (tokens|inputs)|reduce the length|exceeds? the maximum number of tokens|range of input length"
     r"|`?inputs`? (tokens|must have)|maximum (input|sequence) length|(input|sequence) (is )?longer than"
     r"|batch size|array (is )?too (long|large)",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(
+_REFUSED = Pattern(
     r"content.?(filter|policy|management)|safety system|responsible ai|data_inspection_failed|content exists risk",
     re.IGNORECASE,
 )

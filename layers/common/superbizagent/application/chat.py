@@ -14,23 +14,12 @@ from superbizagent.application.journal import record, record_abandoned
 from superbizagent.application.persistence import persisting
 from superbizagent.domain.budget import Budget
 from superbizagent.domain.content import PublicContent
-from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunStatus, new_id, valid_session_id
+from superbizagent.domain.run import CancelReason, ReleaseOutcome, RunIds, RunStatus, new_id, valid_session_id
 from superbizagent.domain.run_context import RunContext
 from superbizagent.domain.steps import Cancelled, Finished, NotStored, Started, Step
+from superbizagent.domain.stored_run import StoredRun
 from superbizagent.errors import InternalFailure, RunPersistenceFailed, StoreError
-from superbizagent.ports import (
-    Clock,
-    Journal,
-    Model,
-    NewRun,
-    Observer,
-    Redactor,
-    RunEnd,
-    RunIds,
-    RunStore,
-    StartResult,
-    StoredRun,
-)
+from superbizagent.ports import Clock, Journal, Model, NewRun, Observer, Redactor, RunEnd, RunStore, StartResult
 
 _log = logging.getLogger(__name__)
 

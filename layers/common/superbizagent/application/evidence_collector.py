@@ -11,15 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from superbizagent.application.defects import place_of
 from superbizagent.application.journal import code_of
+from superbizagent.domain.codes import ObservationStatus, ToolName, Unit
 from superbizagent.domain.evidence import (
     Coverage,
     DocumentRef,
     Evidence,
     Observation,
-    ObservationStatus,
     ToolArguments,
-    ToolName,
-    Unit,
     canonical_arguments,
     digest_of,
 )

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from superbizagent.application.evidence_collector import EvidenceCollector, Fetch
 from superbizagent.application.one_shot import schema_of
+from superbizagent.domain.codes import ToolName
 from superbizagent.domain.conversation import ToolCall, ToolSpec
 from superbizagent.domain.draft import Draft
 from superbizagent.domain.evidence import (
@@ -17,7 +18,6 @@ from superbizagent.domain.evidence import (
     QueryLogs,
     QueryMysql,
     ToolArguments,
-    ToolName,
     type_of_tool,
 )
 from superbizagent.errors import BudgetExhausted, EvidenceUnavailable, InvalidToolArguments, UnknownTool

@@ -4,7 +4,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Self
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.text import bound_bytes
 
 RULE = (

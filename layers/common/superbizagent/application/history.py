@@ -1,8 +1,14 @@
 """What a principal can see again after a reload (WIRE-5)."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from superbizagent.ports import History, SessionSummary, StoredRun
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from superbizagent.domain.stored_run import SessionSummary, StoredRun
+    from superbizagent.ports import History
 
 
 class HistoryUseCase:

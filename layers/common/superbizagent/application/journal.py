@@ -1,14 +1,24 @@
 """Telling the journal, which may fail, of a run, which must not fail for that."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from superbizagent.application.defects import place_of
-from superbizagent.domain.run_context import Lifecycle, RunContext
-from superbizagent.domain.steps import Abandoned, PostFailed, Step
+from superbizagent.domain.run import RunIds
+from superbizagent.domain.run_context import Lifecycle
+from superbizagent.domain.steps import Abandoned, PostFailed
 from superbizagent.errors import BudgetExhausted, ChannelError, InternalFailure, RunCancelled, SuperBizAgentError
-from superbizagent.ports import AbandonedRun, Channel, Journal, RunIds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from superbizagent.domain.run_context import RunContext
+    from superbizagent.domain.steps import Step
+    from superbizagent.domain.stored_run import AbandonedRun
+    from superbizagent.ports import Channel, Journal
 
 _log = logging.getLogger(__name__)
 

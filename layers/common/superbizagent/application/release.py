@@ -10,6 +10,7 @@ from superbizagent.application.progress import Progress
 from superbizagent.application.references import references
 from superbizagent.application.run_model import RunModel
 from superbizagent.domain import evidence_guard
+from superbizagent.domain.codes import MissingContext, ToolName
 from superbizagent.domain.content import (
     MAX_CONTENT_BYTES,
     CheckedSource,
@@ -21,8 +22,8 @@ from superbizagent.domain.content import (
     VerifiedSource,
     encoded_size,
 )
-from superbizagent.domain.draft import Claim, Draft, MissingContext
-from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.draft import Claim, Draft
+from superbizagent.domain.evidence import Coverage, Observation
 from superbizagent.domain.previous_turn import PublishedResult, SourceDocument
 from superbizagent.domain.run import ReleaseOutcome
 from superbizagent.domain.run_context import RunContext

@@ -29,7 +29,8 @@ Answer with a JSON object: verdicts, a list with exactly one entry for each clai
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # Built when there is a draft to judge.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Verdict(_Strict):

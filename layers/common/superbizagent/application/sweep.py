@@ -1,10 +1,16 @@
 """The scheduled sweep: ends runs whose process died, and forgets connections that can't be open (LIFE-7)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from superbizagent.application.journal import record_abandoned
-from superbizagent.ports import AbandonedRun, Clock, Connections, Journal, RunStore
+
+if TYPE_CHECKING:
+    from superbizagent.domain.stored_run import AbandonedRun
+    from superbizagent.ports import Clock, Connections, Journal, OverdueRuns
 
 CONNECTION_LIFE = timedelta(hours=2, minutes=10)
 """API Gateway closes a WebSocket after two hours; a row older than that is left from a lost $disconnect."""
@@ -20,7 +26,7 @@ class SweepUseCase:
     """`grace` is how long after its deadline a living run may still be writing its end."""
 
     def __init__(
-        self, runs: RunStore, connections: Connections, clock: Clock, grace: timedelta, journal: Journal
+        self, runs: OverdueRuns, connections: Connections, clock: Clock, grace: timedelta, journal: Journal
     ) -> None:
         self._runs = runs
         self._connections = connections

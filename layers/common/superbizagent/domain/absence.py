@@ -5,12 +5,14 @@ from calendar import isleap
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 
-from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Coverage, Observation
 from superbizagent.domain.evidence_text import EvidenceText
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.places import looks_where_said
 from superbizagent.domain.values import Moment, normalise, values_in
 
-_ABSENCE = re.compile(
+_ABSENCE = Pattern(
     r"\b(?<!non-)(?:no(?!\s+(?:longer|more\s+than|less\s+than|fewer\s+than|later\s+than|sooner|matter|doubt)\b|\.\s?[0-9])"
     r"|without(?!\s+exception\b|\s+(?!logg|record|report|show|see|caus|rais|throw|emit|produc)\w+ing\b)(?:\s+any)?|zero(?!-)|(?<![0-9.,])0(?=\s+(?!ms\b|s\b|seconds?\b|bytes?\b|[kmg]i?b\b|percent\b|at\b|in\b|to\b|and\b|or\b|of\b)[a-z])|none(?:\s+of)?|not\s+a\s+single|not\s+any|free\s+of"
     r"|(?:lack|absence)\s+of|never(?!\s+\w+\s+(?:below|above|under|over|beyond)\b)|nothing(?!\s+but\b)|nobody|neither)\b[\s,]*(?:[\w-]+\s*){0,3}"
@@ -45,7 +47,7 @@ _DONE = (
     r"paid|complet(?:e|ed)|processed|delivered|shipped|finished|acknowledged|confirmed|committed|synchroni[sz]ed|replicated"
     r"|refunded|settled|answered|served|accepted|available|ready|reachable|online|running|up|ok|okay|intact"
 )
-_SUCCESS = re.compile(
+_SUCCESS = Pattern(
     r"\b(?:all|every|each|everything|100\s?%\s+of)\b[^.;]{0,40}?\b(?:succeed(?:ed|s)?|successful(?:ly)?|pass(?:ed|es)"
     r"|healthy|fine|returned\s+(?:HTTP\s+)?2[0-9]{2})\b"
     # Of "all orders that were paid" something else is said.
@@ -58,7 +60,7 @@ _SUCCESS = re.compile(
     re.IGNORECASE,
 )
 # That something was well is that nothing was wrong with it. Its group is the word for how it was.
-_WELL = re.compile(
+_WELL = Pattern(
     r"\b(?:is|are|was|were|been|remain(?:s|ed)?|stay(?:s|ed)|look(?:s|ed)|appear(?:s|ed)|seem(?:s|ed))\s+"
     r"(?:(?:always|completely|entirely|fully|otherwise|perfectly|still|all)\s+)?"
     r"(?P<state>healthy|fine|normal|stable|nominal|unaffected|unharmed|intact)\b(?!-)"
@@ -70,25 +72,25 @@ _WELL = re.compile(
     re.IGNORECASE,
 )
 # That something is the only one, or the last, says that there is no other.
-_ALONE = re.compile(
+_ALONE = Pattern(
     r"\bonly\s+(?:one\s+|a\s+single\s+|[0-9]+\s+)?(?:[A-Z]+\s+)?(?:error|failure|warning|exception|restart|timeout|line|record|event)s?\b"
     r"|\bexclusively\b|\b(?:errors?|failures?|warnings?|exceptions?|restarts?|timeouts?)\s+(?:then\s+)?(?:stopped|ceased|ended|disappeared|subsided)\b"
     r"|(?:只有|仅有|僅有|唯一)[^，。；,;]{0,8}(?:错误|錯誤|失败|失敗|异常|異常|记录|記錄|日志|日誌|告警|超时|超時)"
     r"|(?:错误|錯誤|异常|異常|超时|超時|失败|失敗|告警)[\u4e00-\u9fff]{0,3}(?:消失|停止|不再)|不再(?:报错|報錯|失败|失敗|超时|超時)",
     re.IGNORECASE,
 )
-_CONTRACTED = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
-_ABOUT_DOCUMENTS = re.compile(
+_CONTRACTED = Pattern(r"\b(\w+)n['’]t\b", re.IGNORECASE)
+_ABOUT_DOCUMENTS = Pattern(
     r"document|runbook|knowledge|playbook|passage|手册|手冊|文档|文檔|知识|知識|预案|預案", re.IGNORECASE
 )
-_ALL_DAY = re.compile(
+_ALL_DAY = Pattern(
     r"\ball\sday\b|\bthroughout\sthe\sday\b|\b(?:whole|entire)\sday\b|\b(?:today|yesterday)\b|全天|整天|整日|今天|昨天|今日|昨日",
     re.IGNORECASE,
 )
 _LEVEL_WORDS = {
-    "ERROR": re.compile(r"error|exception|failure|fail(?:ed|s)?\b|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
-    "WARN": re.compile(r"warn|警告|告警", re.IGNORECASE),
-    "FATAL": re.compile(r"fatal|critical|致命", re.IGNORECASE),
+    "ERROR": Pattern(r"error|exception|failure|fail(?:ed|s)?\b|错误|錯誤|异常|異常|报错|失败", re.IGNORECASE),
+    "WARN": Pattern(r"warn|警告|告警", re.IGNORECASE),
+    "FATAL": Pattern(r"fatal|critical|致命", re.IGNORECASE),
 }
 
 
@@ -115,7 +117,7 @@ def says_alone(prose: str, texts: Sequence[EvidenceText] = ()) -> bool:
     return _said(_ALONE, prose, texts)
 
 
-def _said(pattern: re.Pattern[str], prose: str, texts: Sequence[EvidenceText]) -> bool:
+def _said(pattern: Pattern, prose: str, texts: Sequence[EvidenceText]) -> bool:
     phrases = (normalise(match.group()).casefold() for match in pattern.finditer(prose))
     return any(not any(phrase in text.folded.casefold() for text in texts) for phrase in phrases)
 

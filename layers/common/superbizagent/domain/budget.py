@@ -6,11 +6,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from superbizagent.errors import BudgetExhausted
 
+# Built when there is a run: the sweep tells the journal of ended ones, and spends nothing.
+_VALUE = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
 
 class BudgetLimits(BaseModel):
     """What one run may use. `wall_time` is in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _VALUE
 
     model_calls: int = Field(default=14, ge=1)
     tool_calls: int = Field(default=16, ge=0)
@@ -21,7 +24,7 @@ class BudgetLimits(BaseModel):
 class Usage(BaseModel):
     """What a run used; stored with it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _VALUE
 
     model_calls: int = 0
     tool_calls: int = 0

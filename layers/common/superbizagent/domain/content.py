@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from superbizagent.domain.draft import MissingContext
-from superbizagent.domain.evidence import ObservationStatus, ToolName, Unit
+from superbizagent.domain.codes import MissingContext, ObservationStatus, ToolName, Unit
 
 MAX_CONTENT_BYTES = 22_000
 """Encoded bytes of one stored content: with its query and envelope it fits a 32 KB frame (WIRE-4)."""

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from superbizagent.domain.evidence_text import EvidenceText
 from superbizagent.domain.identifiers import identifier_pattern, is_identifier
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.quantities import DAYS, Dimension, Number
 from superbizagent.domain.rounding import Rounding
 from superbizagent.domain.values import Moment, Values, moments_in, read_prose
@@ -15,24 +16,24 @@ _LONGEST_LIST = 20
 _DAY = 86_400
 _SHARE_DIGITS = 2
 # The words that tell of arithmetic: without them a number that is by chance another's sum proves nothing.
-_ADDED = re.compile(
+_ADDED = Pattern(
     r"\b(?:total(?:l?ing|s)?|altogether|combined|together|sum|add(?:s|ed|ing)?\s+up|both)\b|=|合计|共计|总计|总共|一共|相加|之和",
     re.IGNORECASE,
 )
-_APART = re.compile(
+_APART = Pattern(
     r"\bby\b|\b(?:increase|decrease|rise|drop|difference|gap|jump|growth|decline|gain|loss|remaining|rest|others?)\b"
     r"|\b(?:more|fewer|less|higher|lower|larger|smaller|bigger|longer|shorter|faster|slower)\s+than\b|增加了|减少了|下降了|上升了|多了|少了|增长了|降低了|相差|差值|净增|其余|剩余",
     re.IGNORECASE,
 )
 _MEASURE = r"(?:(?:milli|micro)?sec|min|hour|day|week|ms\b|s\b|h\b|[kmg]i?b\b|byte|percent|毫?秒|分|个?小时|天|周)"
-_LIST = re.compile(
+_LIST = Pattern(
     rf"(?<![A-Za-z0-9.,:-])(?P<count>[0-9]{{1,2}})\s?(?!{_MEASURE})(?P<noun>(?:[A-Za-z]+\s){{0,3}}?[A-Za-z]+|个?[\u4e00-\u9fff]{{1,6}})\s?"
     r"(?:[:(]\s?)(?P<items>[^():;。；\u4e00-\u9fff]*(?:[、,]|\band\b|\bor\b|和|及|与)[^():;。；\u4e00-\u9fff]*"
     r"|(?:[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?Z?[,、\s]*(?:and|和|及)?\s?){2,})(?=[).;。；，]|$)",
 )
-_JOINT = re.compile(r"\s*(?:,\s*and\b|、|,|\band\b|和|及|与)\s*")
-_TIME_ALONE = re.compile(r"[0-9:.TZ-]+(?:\s?UTC)?")
-_OPEN = re.compile(
+_JOINT = Pattern(r"\s*(?:,\s*and\b|、|,|\band\b|和|及|与)\s*")
+_TIME_ALONE = Pattern(r"[0-9:.TZ-]+(?:\s?UTC)?")
+_OPEN = Pattern(
     r"e\.g|such\s+as|including|among|for\s+example|例如|比如|包括|如|等|其中|\.\.\.|…|\betc|\bor\b", re.IGNORECASE
 )
 

@@ -1,9 +1,10 @@
 """The agent's typed proposal. It becomes public only through Release."""
 
-from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from superbizagent.domain.codes import MissingContext
 
 MAX_DRAFT_BYTES = 10_000
 """UTF-8 bytes of a whole draft: leaves room for its sources in one stored content (WIRE-4)."""
@@ -12,23 +13,14 @@ Sentence = Annotated[str, Field(min_length=1, max_length=600)]
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    # Built when a diagnosis begins: other runs have no draft.
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_default(cls, data: Any) -> Any:
         """Models fill optional fields with null; that says nothing, so the default stands."""
         return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
-
-
-class MissingContext(StrEnum):
-    """What the agent can ask the user for (DIAG-5). Fixed words: no model prose reaches the user."""
-
-    SERVICE = "SERVICE"
-    TIME_RANGE = "TIME_RANGE"
-    ENVIRONMENT = "ENVIRONMENT"
-    IDENTIFIER = "IDENTIFIER"
-    SYMPTOM = "SYMPTOM"
 
 
 class Claim(_Value):

@@ -3,18 +3,11 @@
 import hashlib
 import json
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-
-class ToolName(StrEnum):
-    """The three evidence tools; no other exists (DIAG-1)."""
-
-    LOOKUP_KNOWLEDGE = "lookup_knowledge"
-    QUERY_LOGS = "query_logs"
-    QUERY_MYSQL = "query_mysql"
+from superbizagent.domain.codes import ObservationStatus, ToolName, Unit
 
 
 class _Value(BaseModel):
@@ -110,14 +103,6 @@ def canonical_arguments(arguments: ToolArguments) -> str:
     return json.dumps(arguments.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
 
 
-class Unit(StrEnum):
-    """What a source counts."""
-
-    LINES = "lines"
-    ROWS = "rows"
-    PASSAGES = "passages"
-
-
 class Coverage(_Value):
     """What an observation did and did not look at.
 
@@ -165,12 +150,6 @@ class Evidence(_Value):
     lines: tuple[str, ...] = ()
     coverage: Coverage
     documents: tuple[DocumentRef, ...] = ()
-
-
-class ObservationStatus(StrEnum):
-    READY = "READY"
-    NO_EVIDENCE = "NO_EVIDENCE"
-    ERROR = "ERROR"
 
 
 class Observation(_Value):

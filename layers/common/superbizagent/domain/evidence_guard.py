@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from superbizagent.domain.absence import covers_absence, covers_window, says_absent, says_alone
+from superbizagent.domain.codes import ToolName
 from superbizagent.domain.derivations import follows, miscounted
 from superbizagent.domain.draft import Claim, Draft
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_text import EvidenceText, asked_text, evidence_text, text_of
 from superbizagent.domain.identifiers import occurs
 from superbizagent.domain.levels import shows_levels

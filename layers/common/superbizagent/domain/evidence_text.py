@@ -7,8 +7,10 @@ from datetime import UTC, timedelta
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from superbizagent.domain.evidence import Coverage, Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Coverage, Observation
 from superbizagent.domain.identifiers import misspells, names_in, occurs
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.quantities import DAYS, SECONDS
 from superbizagent.domain.quotations import holds
 from superbizagent.domain.values import Moment, Number, Values, moments_in, normalise, numbers_in
@@ -18,10 +20,10 @@ _STATUS = (
     r"|(?:status|code|http(?:/[0-9.]+)?|answered|returned|response|返回|响应|状态码?)[\"'=:\s]{{0,4}}{first}[0-9]{{2}}(?![0-9])"
 )
 _RECORDS = "records:"
-_LOCAL_ZONE = re.compile(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
+_LOCAL_ZONE = Pattern(r"^zone: the lines' own times are at UTC([+-])([0-9]{2}):([0-9]{2}) \(", re.MULTILINE)
 # Where a line's end is more than wrapping: after a sentence, and before a list's item or a heading.
-_PARAGRAPH = re.compile(r"(?<=[.。!?！？:：;；|])\s*\n|\n(?=\s*(?:[-*+#>|]|[0-9]{1,2}[.)]\s))")
-_DOCUMENT = re.compile(r"^(document \S+: .*)$", re.MULTILINE)
+_PARAGRAPH = Pattern(r"(?<=[.。!?！？:：;；|])\s*\n|\n(?=\s*(?:[-*+#>|]|[0-9]{1,2}[.)]\s))")
+_DOCUMENT = Pattern(r"^(document \S+: .*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

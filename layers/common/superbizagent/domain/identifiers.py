@@ -2,23 +2,25 @@
 
 import re
 
+from superbizagent.domain.pattern import Pattern
+
 LONGEST_NUMBER = 15
 """Digits: what has more in a row is an id or a hash."""
 
-_TOKEN = re.compile(r"[A-Za-z0-9_/$.][A-Za-z0-9_.:/@#$*-]*[A-Za-z0-9_*]|[A-Za-z]")
-_QUANTITY = re.compile(
+_TOKEN = Pattern(r"[A-Za-z0-9_/$.][A-Za-z0-9_.:/@#$*-]*[A-Za-z0-9_*]|[A-Za-z]")
+_QUANTITY = Pattern(
     r"[0-9][0-9,]*(?:\.[0-9]+)?(?:(?:[A-Za-z]{1,3}|%)(?:/[A-Za-z]{1,6})?|[eE][+-]?[0-9]{1,2}|-(?:second|minute|hour|day|fold|bit"
     r"|byte|way|node|line|row|milliseconds?)s?)?|[0-9]+(?:\.[0-9]+)?x?(?:-[a-z]+)?"
 )
-_NUMBER_LIST = re.compile(r"[0-9]+(?:\.[0-9]+)?%?(?:[-/][0-9]+(?:\.[0-9]+)?%?)+")
-_CAMEL = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}[a-z]+(?:[A-Z][a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SHOUTED = re.compile(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
-_COMPOUND = re.compile(r"(?<![A-Za-z])[a-z]{2,40}(?:-[a-z]{2,40})+", re.IGNORECASE)
-_LONG_WORD = re.compile(
+_NUMBER_LIST = Pattern(r"[0-9]+(?:\.[0-9]+)?%?(?:[-/][0-9]+(?:\.[0-9]+)?%?)+")
+_CAMEL = Pattern(r"(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}[a-z]+(?:[A-Z][a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
+_HUMP = Pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_SHOUTED = Pattern(r"[A-Z]{6,}|[A-Z]{2,}(?:-[A-Z]{2,})+")
+_COMPOUND = Pattern(r"(?<![A-Za-z])[a-z]{2,40}(?:-[a-z]{2,40})+", re.IGNORECASE)
+_LONG_WORD = Pattern(
     rf"{_COMPOUND.pattern}|(?<![A-Za-z0-9_.-])[A-Za-z]{{8,}}(?![A-Za-z0-9_-]|[.][A-Za-z0-9])", re.IGNORECASE
 )
-_LONG_CAMEL = re.compile(r"(?<![A-Za-z0-9_])(?:[A-Z]+[a-z]+){2,}(?![A-Za-z0-9_])")
+_LONG_CAMEL = Pattern(r"(?<![A-Za-z0-9_])(?:[A-Z]+[a-z]+){2,}(?![A-Za-z0-9_])")
 _COMMON = frozenset(
     [
         "github",
@@ -56,7 +58,7 @@ _COMMON = frozenset(
         "etc.",
     ]
 )
-STATUS_CLASS = re.compile(r"(?<![A-Za-z0-9_])([1-5])xx(?![A-Za-z0-9_])", re.IGNORECASE)
+STATUS_CLASS = Pattern(r"(?<![A-Za-z0-9_])([1-5])xx(?![A-Za-z0-9_])", re.IGNORECASE)
 
 
 def take_identifiers(text: str) -> tuple[str, tuple[str, ...]]:

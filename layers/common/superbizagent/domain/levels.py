@@ -3,21 +3,23 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_text import asked_text, evidence_text
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.values import read_prose, values_in
 
 _SPELLINGS = {"WARN": "WARN(?:ING)?", "WARNING": "WARN(?:ING)?", "CRITICAL": "CRIT(?:ICAL)?", "CRIT": "CRIT(?:ICAL)?"}
 _COMMON = {"WARNING": "WARN", "CRITICAL": "FATAL", "CRIT": "FATAL", "SEVERE": "ERROR"}
 _LEVEL = r"(?:FATAL|CRITICAL|CRIT|PANIC|EMERG|SEVERE|ERROR|WARNING|WARN|INFO|DEBUG|TRACE)"
-_NAMED = re.compile(rf"(?<![A-Za-z0-9_.:/-]){_LEVEL}(?![A-Za-z0-9_]|[.:/-]\w)")
-_COUNTED = re.compile(
+_NAMED = Pattern(rf"(?<![A-Za-z0-9_.:/-]){_LEVEL}(?![A-Za-z0-9_]|[.:/-]\w)")
+_COUNTED = Pattern(
     rf"(?<![A-Za-z0-9_.,:-])(?P<count>[0-9][0-9,]*)\s?(?:[条條次个個]\s?)?(?P<level>{_LEVEL})(?![A-Za-z0-9_-])"
     rf"|(?<![A-Za-z0-9_.:/-])(?P<before>{_LEVEL})\s?(?:级别|日志|记录)?\s?(?P<after>[0-9][0-9,]*)\s?[条條次个個]"
 )
-_QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」|`[^`]* [^`]*`')
-_LEVELS_LINE = re.compile(r"^levels: (.*)$", re.MULTILINE)
-_PATTERN_LINE = re.compile(r"^pattern: ([0-9]+)x ([A-Za-z]+)", re.MULTILINE)
+_QUOTED = Pattern(r'"[^"]*"|“[^”]*”|「[^」]*」|`[^`]* [^`]*`')
+_LEVELS_LINE = Pattern(r"^levels: (.*)$", re.MULTILINE)
+_PATTERN_LINE = Pattern(r"^pattern: ([0-9]+)x ([A-Za-z]+)", re.MULTILINE)
 
 
 def shows_levels(prose: str, cited: Sequence[Observation]) -> bool:

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 from functools import cached_property
 from itertools import pairwise
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.rounding import Rounding, rounding_of
 
 _LAST_SECONDS = 5
@@ -165,7 +166,7 @@ _OFFSET = (
     r"|\s?\(?\s?\+(?:0[0-9]|1[0-4]):?(?:00|15|30|45)(?![0-9A-Za-z:])\s?\)?"
 )
 # Not the zone of an earlier time: 22:15 CST 14:15.
-_ZONE_BEFORE = re.compile(rf"(?<![0-9])(?<![0-9]\s)(?P<zone>{_UTC_OFFSET}|{_NAMED_ZONE})\s?:?\s*$", re.IGNORECASE)
+_ZONE_BEFORE = Pattern(rf"(?<![0-9])(?<![0-9]\s)(?P<zone>{_UTC_OFFSET}|{_NAMED_ZONE})\s?:?\s*$", re.IGNORECASE)
 _PERIOD = r"凌晨|清晨|早上|早晨|上午|中午|下午|傍晚|晚上|今早|今晚|夜里|夜间"
 
 
@@ -202,7 +203,7 @@ _COMPACT = (
 )
 _AND_CLOCK = r"(?:,?\s?(?:at\s|around\s|about\s)?" + _CLOCK + ")?"
 _MOMENTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    Pattern(pattern, re.IGNORECASE)
     for pattern in (
         _BEFORE + _ISO_DAY + r"日?(?:(?P<t>T)|\s*)" + _ISO_CLOCK,
         _BEFORE + _ISO_DAY + r"日?\s*" + _CJK_CLOCK,
@@ -242,11 +243,9 @@ _MOMENTS = tuple(
         _BEFORE + _CJK_CLOCK,
     )
 )
-_ZONE_WORDS = re.compile(
-    rf"{_UTC_OFFSET}|(?<![0-9A-Za-z+-])[+-](?:0[0-9]|1[0-4]):(?:00|15|30|45)(?![0-9A-Za-z:])", re.I
-)
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
-_RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|until|till|through|至|到|和|与|與)\s?", re.IGNORECASE)
+_ZONE_WORDS = Pattern(rf"{_UTC_OFFSET}|(?<![0-9A-Za-z+-])[+-](?:0[0-9]|1[0-4]):(?:00|15|30|45)(?![0-9A-Za-z:])", re.I)
+_SENTENCE_END = Pattern(r"[.!?;](?=\s)|[。！？；\n]")
+_RANGE = Pattern(r"\s?(?:-|–|—|~|to|and|until|till|through|至|到|和|与|與)\s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

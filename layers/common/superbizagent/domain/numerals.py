@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
+from superbizagent.domain.pattern import Pattern
+
 _ONES = [
     "one",
     "two",
@@ -33,18 +35,18 @@ _VALUES = {
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 _WORD = "|".join((*_VALUES, *_SCALES))
-_ENGLISH = re.compile(
+_ENGLISH = Pattern(
     rf"(?<![A-Za-z0-9_-])(?P<only>(?:only|exactly|just)\s)?(?P<words>(?:an?\s(?=hundred|thousand|million))?"
     rf"(?:{_WORD})(?:(?:\s|-|\sand\s)(?:{_WORD}))*)"
     r"(?![A-Za-z0-9_])(?!-(?!second|minute|hour|day|millisecond))",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(
+_ORDINAL = Pattern(
     rf"\b({'|'.join(_ORDINALS)})(?=\s(?:attempt|retry|time|try|replica|node|shard|row|line|request|call)\b)",
     re.IGNORECASE,
 )
 _ENGLISH_PHRASES = tuple(
-    (re.compile(pattern, re.IGNORECASE), digits)
+    (Pattern(pattern, re.IGNORECASE), digits)
     for pattern, digits in (
         (r"\bhalf\san\shour\b|\ba\shalf[\s-]hour\b", "0.5 hours"),
         (r"\bhalf\sa\s(?=second|minute|day)", "0.5 "),
@@ -74,7 +76,7 @@ _DIGITS = {character: value for value, character in enumerate("零一二三四�
 _POWERS = {"十": 10, "百": 100, "千": 1_000}
 _MYRIADS = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 _CHARACTERS = "".join((*_DIGITS, *_POWERS, *_MYRIADS))
-_CHINESE = re.compile(rf"(?P<before>.?)(?P<run>[{_CHARACTERS}]+)(?P<after>.?.?)", re.DOTALL)
+_CHINESE = Pattern(rf"(?P<before>.?)(?P<run>[{_CHARACTERS}]+)(?P<after>.?.?)", re.DOTALL)
 _MEASURES = frozenset(
     "次条條个個秒分小时時毫微行笔筆台臺天倍项項份种種单單位人处處起例点點月日号號周年轮輪批组組名家套只张張页頁级級版段块塊字层層回遍刻"
 )
@@ -97,12 +99,12 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<![0-9])负\s?(?=[0-9])|零下\s?(?=[0-9])", "-"),
     (r"(?<=[0-9])\s?点钟", "点整"),
 )
-_CHINESE_PHRASES = tuple((re.compile(pattern), digits) for pattern, digits in _PHRASES)
-_CHINESE_DECIMAL = re.compile(
+_CHINESE_PHRASES = tuple((Pattern(pattern), digits) for pattern, digits in _PHRASES)
+_CHINESE_DECIMAL = Pattern(
     rf"(?P<share>百分之)?(?P<whole>[{_CHARACTERS}]+)点(?P<decimals>[〇零一二三四五六七八九]+)"
     r"(?(share)|(?=个?(?:毫秒|微秒|秒|分钟|小时|天|倍|百分点|[万亿兆]|[KMG]i?B|字节|元)))"
 )
-_COMPACT = re.compile(
+_COMPACT = Pattern(
     r"(?<![A-Za-z0-9_.-])(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+)ms)?(?![A-Za-z0-9_])"
 )
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Collection, Iterator
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.folding import normalise
+from superbizagent.domain.pattern import Pattern
 
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9])"
 _NAMED = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    Pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:in|by|from|of|for|on|across)\s+(?:the\s+)?{_NAME}",
         rf"\b{_NAME}(?:['’]s)?\s+(?:services?|logs?|servers?|hosts?|nodes?|pods?|source|tables?|database|cluster)\b",
@@ -216,7 +218,7 @@ _ORDINARY = frozenset(
         "full",
     ]
 )
-_OF_LOGS = re.compile(
+_OF_LOGS = Pattern(
     r"\b(?:error|warning|exception|log|stack\s?trace)s?\b|\blogged\b|报错|日志|告警|警告|异常|異常|错误|錯誤",
     re.IGNORECASE,
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.rounding import Rounding, rounding_of
 
 
@@ -155,7 +156,7 @@ _UNITS = (
     (r"€|\$|£|¥|(?i:eur|euros?|usd|dollars?|cny|rmb|yuan)|元|美元|欧元", _unit(Dimension.MONEY, "1")),
 )
 SECONDS, DAYS = _UNITS[3][1], _UNITS[6][1]
-_PLURAL_STATUS = re.compile(r"[45][0-9]{2}s")
+_PLURAL_STATUS = Pattern(r"[45][0-9]{2}s")
 _FAILED_STATUSES = range(400, 600)
 _FIELD_UNITS = {
     "ns": _UNITS[0][1],
@@ -178,8 +179,8 @@ _FIELD_UNITS = {
     "percent": _UNITS[16][1],
     "cents": _UNITS[17][1],
 }
-_FIELD = re.compile(rf"[_.-](?P<unit>{'|'.join(_FIELD_UNITS)})[\"']?\s?[:=]\s?[\"']?-?$", re.IGNORECASE)
-_MONEY_BEFORE = re.compile(r"[€$£¥]\s?-?$")
+_FIELD = Pattern(rf"[_.-](?P<unit>{'|'.join(_FIELD_UNITS)})[\"']?\s?[:=]\s?[\"']?-?$", re.IGNORECASE)
+_MONEY_BEFORE = Pattern(r"[€$£¥]\s?-?$")
 _MAGNITUDES = {
     "k": 1_000,
     "thousand": 1_000,
@@ -200,7 +201,7 @@ _MAGNITUDES = {
 _LONGEST = 28
 """Digits: more than decimals are exact for."""
 _LATIN_END = r"(?![A-Za-z0-9_])"
-_NUMBER = re.compile(
+_NUMBER = Pattern(
     r"(?<![A-Za-z0-9_])(?<![0-9][.,])(?P<sign>(?<![A-Za-z0-9_)\]%年月日点时分秒~-])[-−](?=[0-9]))?"
     r"(?P<digits>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]{1,3}(?:[ '’][0-9]{3})+(?![0-9:'’]|,[0-9])|[0-9]+)"
     r"(?P<decimals>\.[0-9]+)?(?:[eE](?P<exponent>[+-]?[0-9]{1,2})(?![A-Za-z0-9_]))?"
@@ -209,36 +210,36 @@ _NUMBER = re.compile(
     rf"(?P<magnitude>[kKM]{_LATIN_END}|\s?(?:(?i:thousand|million|mn|billion|bn)\b"
     r"|百万|千万|[百千](?!字节|克|米)|[万萬亿億]))?"
 )
-_UNIT = tuple((re.compile(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
-_LETTERS = re.compile(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
-_FIELD_NAME = re.compile(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
-_MEASURING = re.compile(
+_UNIT = tuple((Pattern(rf"(?P<round>多|余|餘|几)?(?:\s?|-)(?:{words}){_LATIN_END}"), unit) for words, unit in _UNITS)
+_LETTERS = Pattern(rf"[A-Za-zµμ/%]{{1,4}}{_LATIN_END}|{_LATIN_END}")
+_FIELD_NAME = Pattern(r"(?P<name>(?:[A-Za-z]+\s)?[A-Za-z_][A-Za-z0-9_()]*)[\"']?\s?[:=]\s?[\"']?-?$")
+_MEASURING = Pattern(
     r"time|latenc|duration|took|elapsed|delay|wait(?!ing)|interval|age|ttl|lag|period|uptime|size|byte|len|mem|heap|disk|avg|mean"
     r"|p[0-9]{2}|value|ms|sec|rate|ratio(?!n)|share|percent|pct|usage|util|cpu|load|amount|price|cost|cents|eur|usd|total|sum|progress"
     r"|revenue|balance|income|fee",
     re.IGNORECASE,
 )
-_TIMING = re.compile(
+_TIMING = Pattern(
     # Not times and timeouts, the throttled, operations and usage.
     r"time(?!s|out)|latenc|duration|took|elapsed|delay(?!ed)|wait(?!ing|er)|interval|(?<![a-z])(?:age|ttl|lag)$|byte|heap"
     r"|mem(?!ber)|p[0-9]{2}$|_ms$|^ms$|_secs?$|percent|pct|ratio(?!n)|^u?rt$",
     re.IGNORECASE,
 )
 # Web servers write these in seconds, with milliseconds behind the point.
-_SECONDS_FIELD = re.compile(
+_SECONDS_FIELD = Pattern(
     r"(?<![A-Za-z0-9_])(?:u?rt|u[ch]t|request_time|upstream_(?:response|connect|header)_time)[\"']?\s?[:=]\s?[\"']?$"
 )
-_WORD_BEFORE = re.compile(r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z]+)\s$")
-_WORD_AFTER = re.compile(r"\s[a-z]{2,}|\s?[\u4e00-\u9fff]")
-_COUNTED = re.compile(
+_WORD_BEFORE = Pattern(r"(?<![A-Za-z0-9_])(?P<name>[A-Za-z]+)\s$")
+_WORD_AFTER = Pattern(r"\s[a-z]{2,}|\s?[\u4e00-\u9fff]")
+_COUNTED = Pattern(
     r"\s(?:[A-Za-z-]+\s){0,2}?(?:errors?|failures?|warnings?|exceptions?|timeouts?|lines?|records?|rows?|entries|messages?|times"
     r"|occurrences?|events?|restarts?|retries|requests?|attempts?|ERROR|WARN|FATAL|INFO)\b|\s?[次条條笔筆]",
 )
-_LABEL_BEFORE = re.compile(r"^per $", re.MULTILINE)
-_LEVEL_BEFORE = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
-_NAME_BEFORE = re.compile(r"[A-Za-z_]-$")
-_BETWEEN_PARTS = re.compile(r"\s?(?:and\s|零|,\s)?")
-_RANGE = re.compile(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
+_LABEL_BEFORE = Pattern(r"^per $", re.MULTILINE)
+_LEVEL_BEFORE = Pattern(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s$")
+_NAME_BEFORE = Pattern(r"[A-Za-z_]-$")
+_BETWEEN_PARTS = Pattern(r"\s?(?:and\s|零|,\s)?")
+_RANGE = Pattern(r"\s?(?:-|–|—|~|to|and|or|至|到|和|或)\s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

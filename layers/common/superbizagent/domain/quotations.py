@@ -3,14 +3,15 @@
 import re
 
 from superbizagent.domain.folding import normalise
+from superbizagent.domain.pattern import Pattern
 
-_QUOTATION = re.compile(
+_QUOTATION = Pattern(
     r'"([^"\n]{2,})"|“([^”]{2,})”|「([^」]{2,})」|『([^』]{2,})』|«([^»]{2,})»|‘([^’\n]{2,})’|《([^》]{2,})》'
     r"|(?<![A-Za-z0-9])'([^'\n]{2,600})'(?![A-Za-z0-9])"
 )
-_CODE = re.compile(r"`([^`\n]+)`")
-_GROUPED = re.compile(r"[0-9][.,][0-9]")
-_ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…+)\]?")
+_CODE = Pattern(r"`([^`\n]+)`")
+_GROUPED = Pattern(r"[0-9][.,][0-9]")
+_ELLIPSIS = Pattern(r"\[?(?:\.{3,}|…+)\]?")
 _LEAST_PIECE = 8
 _MOST_LEFT_OUT = 200
 _CLOSING = ".,;:!?。，；：！？"

@@ -3,6 +3,8 @@
 import re
 from enum import StrEnum
 
+from superbizagent.domain.pattern import Pattern
+
 
 class Rounding(StrEnum):
     """What stands around a value: nothing, "about", "nearly" (the truth is below it) or "over" (above it)."""
@@ -33,10 +35,10 @@ _AFTER = {
     Rounding.ABOVE: r"多(?![于於少])|余(?!额|量)|餘|以上|\+(?![0-9])|or\smore\b|or\sabove\b",
 }
 _WORDS_BEFORE = {
-    rounding: re.compile(rf"(?:(?<![A-Za-z])|(?<=[^A-Za-z]))(?:{words}){_CURRENCY}\s*$", re.IGNORECASE)
+    rounding: Pattern(rf"(?:(?<![A-Za-z])|(?<=[^A-Za-z]))(?:{words}){_CURRENCY}\s*$", re.IGNORECASE)
     for rounding, words in _BEFORE.items()
 }
-_WORDS_AFTER = {rounding: re.compile(rf"\s?(?:{words})", re.IGNORECASE) for rounding, words in _AFTER.items()}
+_WORDS_AFTER = {rounding: Pattern(rf"\s?(?:{words})", re.IGNORECASE) for rounding, words in _AFTER.items()}
 _REACH = 40
 
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from superbizagent.domain.evidence import Observation, ToolName
+from superbizagent.domain.codes import ToolName
+from superbizagent.domain.evidence import Observation
 from superbizagent.domain.evidence_text import EvidenceText, evidence_text, text_of
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.values import Values
 
 # With these a claim may set a row beside others.
-_COMPARES = re.compile(
+_COMPARES = Pattern(
     r"\b(?:than|compar\w+|versus|vs|while|whereas|but|both|others?|another|from|rose|fell|increas\w+|decreas\w+|drop\w*|jump\w*"
     r"|up|down|before|after|since|until|earlier|later|previous(?:ly)?|following|next|respectively|between|total)\b|[0-9]\s+of\b|\bof\s+the\s+[0-9]"
     r"|相比|比|而|从|從|升|降|增|减|減|前|后|後|其他|其余|共|均|都|分别|之间|其中",

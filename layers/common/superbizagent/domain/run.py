@@ -1,12 +1,14 @@
 """A run's identifiers and its stored states."""
 
-import re
 import secrets
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import InvalidSessionId
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = Pattern(r"[A-Za-z0-9_-]{1,64}")
 
 
 def new_id() -> str:
@@ -58,3 +60,21 @@ class CancelReason(StrEnum):
     CLIENT_DISCONNECT = "CLIENT_DISCONNECT"
     CLIENT_REQUEST = "CLIENT_REQUEST"
     SHUTDOWN = "SHUTDOWN"
+
+
+@dataclass(frozen=True)
+class RunIds:
+    """Whose step it is, as far as that is known."""
+
+    run_id: str | None = None
+    session_id: str | None = None
+    request_id: str | None = None
+    connection_id: str | None = None
+
+
+@dataclass(frozen=True)
+class CancelRequest:
+    """Somebody's wish that a run end; `requested_at` by the clock of the process that took it."""
+
+    reason: CancelReason
+    requested_at: datetime

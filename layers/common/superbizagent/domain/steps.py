@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from superbizagent.domain.budget import Usage
+    from superbizagent.domain.codes import ObservationStatus
     from superbizagent.domain.content import FallbackReason
-    from superbizagent.domain.evidence import ObservationStatus
     from superbizagent.domain.run import CancelReason, Intent
 
 

@@ -5,10 +5,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection
 
+from superbizagent.domain.pattern import Pattern
+
 ELLIPSIS = "…"
 REMOVED_LINK = "[link removed]"
 
-_LINK = re.compile(
+_LINK = Pattern(
     # A definition, which an image or a link elsewhere would take its target from.
     r"(?m:^[ >]{0,8}\[[^\]\n]+\]:\s*<?(?P<defined>(?://|www\.|mailto:|tel:|javascript:|data:|vbscript:|file:|[a-z][a-z0-9+.-]{1,15}://)"
     r"[^\s>]*)>?)"

@@ -19,6 +19,7 @@ from superbizagent.domain.identifiers import (
 )
 from superbizagent.domain.moments import Moment, take_moments
 from superbizagent.domain.numerals import in_digits
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.quantities import Number, claimed_numbers, numbers_of
 from superbizagent.domain.quotations import code_words, take_quotations
 
@@ -47,15 +48,15 @@ class Values:
     words: tuple[str, ...] = ()
 
 
-_HASH = re.compile(
+_HASH = Pattern(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
     rf"|\b(?=[a-f]*[0-9])[0-9a-f]{{{LONGEST_NUMBER + 1},}}\b",
     re.IGNORECASE,
 )
-_LONG_ID = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
-_CHINESE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])，(?=[0-9\uff10-\uff19])")
-_CIRCLED = re.compile("[\u2460-\u2473]")
-_MARKER = re.compile(r"(?:^|(?<=\n)|(?<=[;；。:，])|(?<=[;:,.]\s))[ \t]*\(?([1-9][0-9]?)(?:[.)](?=\s|[^0-9\s])|、)")
+_LONG_ID = Pattern(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+){2,}")
+_CHINESE_COMMA = Pattern("(?<=[0-9\uff10-\uff19])，(?=[0-9\uff10-\uff19])")
+_CIRCLED = Pattern("[\u2460-\u2473]")
+_MARKER = Pattern(r"(?:^|(?<=\n)|(?<=[;；。:，])|(?<=[;:,.]\s))[ \t]*\(?([1-9][0-9]?)(?:[.)](?=\s|[^0-9\s])|、)")
 
 
 def values_in(text: str) -> Values:

@@ -8,14 +8,15 @@ import re
 from typing import Final
 
 from superbizagent.adapters.business_database.quotes import Dialect, after_quoted, opening_quotes
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import StatementRefused
 
-_BEGINS: Final[dict[Dialect, re.Pattern[str]]] = {
-    dialect: re.compile(rf"[{re.escape(opening_quotes(dialect))}]|/\*|--" + ("|#" if dialect == "mysql" else ""))
+_BEGINS: Final[dict[Dialect, Pattern]] = {
+    dialect: Pattern(rf"[{re.escape(opening_quotes(dialect))}]|/\*|--" + ("|#" if dialect == "mysql" else ""))
     for dialect in ("mysql", "sqlite")
 }
 # Servers run what is in these, or follow it.
-_EXECUTED: Final = re.compile(r"/\*(?:[mM]?!|\+)")
+_EXECUTED: Final = Pattern(r"/\*(?:[mM]?!|\+)")
 _REFUSED: Final = "Comments that a server executes and hints are not allowed. Leave them out."
 
 

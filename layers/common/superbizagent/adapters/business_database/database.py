@@ -13,7 +13,8 @@ from superbizagent.adapters.business_database.rows import RowFormat
 from superbizagent.adapters.business_database.statement_guard import CheckedStatement, check_statement
 from superbizagent.adapters.mysql_login import Login
 from superbizagent.adapters.worker_thread import in_thread
-from superbizagent.domain.evidence import Coverage, Evidence, QueryMysql, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, Evidence, QueryMysql
 from superbizagent.errors import (
     ConfigurationError,
     EvidenceError,

@@ -1,7 +1,6 @@
 """Log events as Logs Insights returns them, and counts of them."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,13 +12,14 @@ from superbizagent.adapters.cloudwatch_logs.query import COUNT, LEVEL, SIZE, SLO
 from superbizagent.adapters.cloudwatch_logs.window import instant_of
 from superbizagent.adapters.log_projection import LogRecord, message_of, micros_of
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 MESSAGE_LIMIT: Final = 1_000
 """Characters to which AWS may cut a message in results, where it doesn't tell its size."""
 
 _CONTINUATION: Final = 400
-_LEADING_TIME: Final = re.compile(r"^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+")
-_TIME_IN_TEXT: Final = re.compile(r"\d:\d\d|\d{10}")
+_LEADING_TIME: Final = Pattern(r"^[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+")
+_TIME_IN_TEXT: Final = Pattern(r"\d:\d\d|\d{10}")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 WORDS: Final[dict[LogLevel, tuple[str, ...]]] = {
     "FATAL": ("fatal", "critical", "crit", "emergency", "emerg", "panic", "alert"),
@@ -31,11 +32,11 @@ _LEVEL_OF: Final[dict[str, LogLevel]] = {
 _ANY: Final = "|".join(sorted((word for words in WORDS.values() for word in words), key=len, reverse=True))
 # A key says it wherever it stands; without one only an upper-case or bracketed word near the front,
 # or the first word of the line, because prose has such words too.
-_KEYED: Final = re.compile(
+_KEYED: Final = Pattern(
     rf"(?<![\w.])[\"']?(?:level|lvl|severity|log_?level|log\.level|level_?name|severity_?text)[\"']?\s?[:=]\s?[\"']?({_ANY})\b",
     re.IGNORECASE,
 )
-_PLAIN: Final = re.compile(
+_PLAIN: Final = Pattern(
     rf"(?<![\w/.$=&?\"'-])({_ANY.upper()})(?![\w/.$=-])"
     rf"|[\[<(](?i:({_ANY}))[\]>)]"
     rf"|^(?i:({_ANY}))(?::\s|\s)"

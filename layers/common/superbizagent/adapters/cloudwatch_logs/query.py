@@ -9,7 +9,6 @@ back is compared in any case: AWS looks at what is hidden from a model, and a te
 only is not found.
 """
 
-import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Final
 from superbizagent.adapters.cloudwatch_logs.levels import NUMBERS, WORDS, level_of_field, level_of_text, stems
 from superbizagent.adapters.log_projection import ALARM_STEMS, TextFilter, may_be_secret, unhidden
 from superbizagent.domain.evidence import LogLevel, QueryLogs
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import InvalidToolArguments
 
 MAX_QUERY: Final = 10_000
@@ -32,7 +32,7 @@ SLOT: Final = "sbaSlot"
 _TROUBLE: Final[tuple[LogLevel, ...]] = ("WARN", "ERROR", "FATAL")
 _FOLDED: Final = "tolower(@message)"
 _TIME: Final = "toMillis(@timestamp)"
-_PLAIN_FIELD: Final = re.compile(r"[A-Za-z0-9_@]+")
+_PLAIN_FIELD: Final = Pattern(r"[A-Za-z0-9_@]+")
 
 
 @dataclass(frozen=True)

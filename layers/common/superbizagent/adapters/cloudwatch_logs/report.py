@@ -18,7 +18,8 @@ from superbizagent.adapters.log_projection import (
     iso,
     micros_of,
 )
-from superbizagent.domain.evidence import Coverage, QueryLogs, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, QueryLogs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from superbizagent.adapters.knowledge.embedding import embedded_query
 from superbizagent.adapters.knowledge.evidence import TITLE, Shown, passage_lines
 from superbizagent.adapters.knowledge.tokens import query_terms
 from superbizagent.adapters.worker_thread import in_thread
-from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence, LookupKnowledge, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence, LookupKnowledge
 from superbizagent.domain.text import bound_characters, fold_whitespace
 from superbizagent.errors import EvidenceError, EvidenceTimeout, EvidenceUnavailable
 from superbizagent.ports import Redactor

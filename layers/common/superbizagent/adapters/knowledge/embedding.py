@@ -2,13 +2,13 @@
 
 import hashlib
 import math
-import re
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.text import bound_characters
 
 # About what small models read of a text; longer passages don't occur (`PASSAGE_CHARACTERS`).
@@ -17,7 +17,7 @@ _TEXT_CHARACTERS = 2_000
 _OPENING_CHARACTERS = 1_200
 _QUERY_CHARACTERS = 1_000
 # KubePodCrashLooping says nothing to a model, Kube Pod Crash Looping does.
-_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD_START = Pattern(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]

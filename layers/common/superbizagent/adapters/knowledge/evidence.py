@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from superbizagent.adapters.knowledge.ranking import Corpus
 from superbizagent.adapters.knowledge.search import MAX_CANDIDATES, Hit
 from superbizagent.adapters.knowledge.snippet import snippet
-from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, DocumentRef, Evidence
 from superbizagent.domain.text import bound_characters, fold_whitespace
 
 TITLE = "documents"

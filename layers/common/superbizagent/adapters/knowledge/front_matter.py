@@ -2,8 +2,10 @@
 
 import re
 
-_BLOCK = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)(?<=\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_KEY = re.compile(r"[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*(?:=|:(?=[ \t]|$))[ \t]*(.*)")
+from superbizagent.domain.pattern import Pattern
+
+_BLOCK = Pattern(r"\A(---|\+\+\+)[ \t]*\n(.*?)(?<=\n)(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_KEY = Pattern(r"[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*(?:=|:(?=[ \t]|$))[ \t]*(.*)")
 _QUOTES = "\"'[](){},|> \t"
 
 

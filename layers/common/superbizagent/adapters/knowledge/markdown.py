@@ -10,7 +10,8 @@ from markdown_it.tree import SyntaxTreeNode
 
 from superbizagent.adapters.knowledge.front_matter import split_front_matter
 from superbizagent.adapters.knowledge.passages import Document, Passage, passage_id
-from superbizagent.adapters.knowledge.plain_text import RAW_ROW, block_text, heading_text, in_pieces
+from superbizagent.adapters.knowledge.pieces import in_pieces
+from superbizagent.adapters.knowledge.plain_text import RAW_ROW, block_text, heading_text
 from superbizagent.domain.text import bound_characters, fold_whitespace
 
 PASSAGE_CHARACTERS = 1_500

@@ -2,17 +2,18 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode
 
+from superbizagent.domain.pattern import Pattern
 from superbizagent.domain.text import fold_whitespace
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_WEB_LINK = re.compile(r"https?://", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""\b(href|src|alt)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_COMMENT = Pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_WEB_LINK = Pattern(r"https?://", re.IGNORECASE)
+_ATTRIBUTE = Pattern(r"""\b(href|src|alt)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 # Only tags of HTML are markup: `oncall <team>` and `-n <namespace>` are text.
-_TAG = re.compile(
+_TAG = Pattern(
     r"</?(a|abbr|article|aside|b|blockquote|body|br|caption|center|cite|code|dd|del|details|div|dl|dt|em|figcaption"
     r"|figure|font|footer|h[1-6]|head|header|hr|html|i|iframe|img|ins|kbd|li|link|main|mark|meta|nav|ol|p|picture|pre"
     r"|q|s|samp|section|small|source|span|strike|strong|style|sub|summary|sup|table|tbody|td|tfoot|th|thead|title|tr|tt"
@@ -20,13 +21,13 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _BREAKING = {"br", "p", "div", "li", "tr", "summary", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6"}
-_BLANK_LINES = re.compile(r"\n\s*\n\s*")
-_HEADING_ATTRIBUTES = re.compile(r"\s*\{[#.][^{}]*\}\s*$")
+_BLANK_LINES = Pattern(r"\n\s*\n\s*")
+_HEADING_ATTRIBUTES = Pattern(r"\s*\{[#.][^{}]*\}\s*$")
 
 RAW_ROW = "row"
 """Under this key, a table row's `meta` has its source: the parser drops what is in a cell too many."""
 
-_CELL_END = re.compile(r"(?<!\\)\|")
+_CELL_END = Pattern(r"(?<!\\)\|")
 _CODE_INDENT = "    "
 
 
@@ -56,29 +57,6 @@ def without_html(markup: str) -> str:
     """The text of a piece of HTML, with the targets of its links and the descriptions of its images."""
     text = _TAG.sub(lambda tag: _tag_text(tag[0], tag[1].lower()), _COMMENT.sub("", markup))
     return _BLANK_LINES.sub("\n", html.unescape(text)).strip()
-
-
-def in_pieces(blocks: Sequence[str], limit: int) -> Iterator[str]:
-    """The blocks joined to texts of at most `limit` characters; only longer blocks are cut themselves."""
-    piece = ""
-    for block in blocks:
-        for part in _cut(block, limit):
-            if piece and len(piece) + 2 + len(part) > limit:
-                yield piece
-                piece = ""
-            piece = f"{piece}\n\n{part}" if piece else part
-    if piece:
-        yield piece
-
-
-def _cut(block: str, limit: int) -> Iterator[str]:
-    """Cut at the ends of lines where there are any, else between words, else anywhere."""
-    while len(block) > limit:
-        at = max(block.rfind("\n", 1, limit + 1), 0) or max(block.rfind(" ", 1, limit + 1), 0) or limit
-        yield block[:at].rstrip()
-        block = block[at:].lstrip("\n") if block[at] == "\n" else block[at:].lstrip(" ")
-    if block:
-        yield block
 
 
 def _blocks(nodes: Sequence[SyntaxTreeNode], between: str = "\n\n") -> str:

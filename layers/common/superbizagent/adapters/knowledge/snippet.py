@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from superbizagent.adapters.knowledge.plain_text import in_pieces
+from superbizagent.adapters.knowledge.pieces import in_pieces
 from superbizagent.adapters.knowledge.tokens import document_terms
 from superbizagent.domain.text import ELLIPSIS
 

@@ -1,10 +1,11 @@
 """Light folding of English word forms and of the abbreviations operators use."""
 
-import re
 from functools import lru_cache
 
-_VOWEL = re.compile(r"[aeiouy]")
-_DOUBLED = re.compile(r"([bdfgmnprt])\1$")
+from superbizagent.domain.pattern import Pattern
+
+_VOWEL = Pattern(r"[aeiouy]")
+_DOUBLED = Pattern(r"([bdfgmnprt])\1$")
 # Each with the length of the shortest word left over.
 _ENDINGS = (("ation", 4), ("ion", 4), ("ment", 4), ("ness", 4), ("ly", 4), ("ate", 5), ("at", 5))
 

@@ -8,7 +8,6 @@ neither a syntax error nor an operator, whatever text it came from.
 
 import base64
 import hashlib
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -16,6 +15,7 @@ from itertools import pairwise
 
 from superbizagent.adapters.knowledge.glossary import in_english
 from superbizagent.adapters.knowledge.stemming import SAME_WORD, SPELLED_OUT, stem
+from superbizagent.domain.pattern import Pattern
 
 # MySQL ignores words over 84 characters; FTS5 has no such limit.
 LONGEST_TERM = 80
@@ -26,13 +26,13 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_RUN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}_])\w)+(?:['’_.\-]+(?:(?![{_UNSPACED}_])\w)+)*")
-_UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
-_SEPARATORS = re.compile(r"[’'_.\-]+")
-_CONTRACTION = re.compile(r"(?:n['’]t|['’][a-z]{1,2})$")
-_POSSESSIVE = re.compile(r"['’][sS]$")
+_RUN = Pattern(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}_])\w)+(?:['’_.\-]+(?:(?![{_UNSPACED}_])\w)+)*")
+_UNSPACED_START = Pattern(rf"[{_UNSPACED}]")
+_SEPARATORS = Pattern(r"[’'_.\-]+")
+_CONTRACTION = Pattern(r"(?:n['’]t|['’][a-z]{1,2})$")
+_POSSESSIVE = Pattern(r"['’][sS]$")
 # KubeAPIDown: Kube API Down; PVCs: PVCs; node3: node 3.
-_PARTS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PARTS = Pattern(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _STOP_WORDS = frozenset(
     """

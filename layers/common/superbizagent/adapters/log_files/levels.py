@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 _WORDS: Final[dict[LogLevel, tuple[str, ...]]] = {
     "FATAL": ("fatal", "crit", "critical", "emerg", "emergency", "panic", "alert", "ftl", "dpanic"),
@@ -30,20 +31,20 @@ _UPPER: Final = (
     "|FINE|FINER|FINEST"
 )
 _ANY: Final = "|".join(sorted(_LEVEL_OF, key=len, reverse=True))
-_IN_TEXT: Final = re.compile(
+_IN_TEXT: Final = Pattern(
     rf"(?<![\w/.$=&?\"'-])(?P<upper>{_UPPER})(?![\w/.$=-])"
     rf"|[\[<(](?:\w{{1,20}}:)?\s{{0,2}}(?P<bracketed>(?i:{_ANY}))\s{{0,2}}[\]>)]"
     rf"|(?<![\w.])[\"']?(?i:level|lvl|severity|loglevel|log\.level|levelname)[\"']?\s?[=:]\s?[\"']?"
     rf"(?P<keyed>(?i:{_ANY}))\b"
     rf"|\s(?P<serilog>INF|WRN|DBG|VRB|FTL|TRC)(?=[\s\]])"
 )
-_FIRST_WORD: Final = re.compile(
+_FIRST_WORD: Final = Pattern(
     rf"[\s:|,-]{{0,4}}(?:\[\d+\]:?\s)?(?:[\w./:-]{{1,60}}(?:\[\d+\])?:\s)?(?P<word>(?i:{_ANY}))(?P<colon>[:!])?\s"
 )
 _PLAIN: Final = frozenset(("error", "warn", "warning", "info", "debug", "trace", "fatal", "notice"))
 # Right behind the time an upper-case word is a level whatever follows: `: ERROR/MainProcess]`.
-_DIRECT: Final = re.compile(rf"[\s:|,\])-]{{0,6}}(?P<word>{_UPPER})(?!\w)")
-_LOGCAT: Final = re.compile(r"\s+\d+\s+\d+\s+(?P<letter>[VDIWEF])\s")
+_DIRECT: Final = Pattern(rf"[\s:|,\])-]{{0,6}}(?P<word>{_UPPER})(?!\w)")
+_LOGCAT: Final = Pattern(r"\s+\d+\s+\d+\s+(?P<letter>[VDIWEF])\s")
 _REACH: Final = 160
 
 _KEYS: Final = (

@@ -9,7 +9,6 @@ import codecs
 import gzip
 import lzma
 import os
-import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
+
+from superbizagent.domain.pattern import Pattern
 
 BLOCK: Final = 64 * 1024
 MAX_LINE: Final = 64 * 1024
@@ -36,8 +37,8 @@ _BOMS: Final = (
 DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 # A longer run of characters without a space or a mark is no secret that is known by its form.
 _LONGEST_WORD: Final = 8 * 1024
-_SPACE: Final = re.compile(r"[\s\"']")
-_MARK: Final = re.compile(r"[,;|{}<>\[\]]")
+_SPACE: Final = Pattern(r"[\s\"']")
+_MARK: Final = Pattern(r"[,;|{}<>\[\]]")
 _REPLACEMENT: Final = "\ufffd"
 
 

@@ -11,6 +11,7 @@ from superbizagent.adapters.log_files.reading import MAX_LINE
 from superbizagent.adapters.log_files.timestamps import Stamp, TimestampReader, epoch_micros
 from superbizagent.adapters.log_projection import message_of
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 MAX_CONTINUATION: Final = 400
 
@@ -39,8 +40,8 @@ _TIME_KEYS: Final = (
     "epoch",
 )
 # Base64, the header lines of an old key, and the end.
-_BLOCK_LINE: Final = re.compile(r"\s*(?:[A-Za-z0-9+/=]*|[A-Z][A-Za-z-]+: .*|-----END .*)\s*$")
-_LEADING: Final = re.compile(r"[\s\])>|,:;\"-]+")
+_BLOCK_LINE: Final = Pattern(r"\s*(?:[A-Za-z0-9+/=]*|[A-Z][A-Za-z-]+: .*|-----END .*)\s*$")
+_LEADING: Final = Pattern(r"[\s\])>|,:;\"-]+")
 
 
 @dataclass(slots=True)

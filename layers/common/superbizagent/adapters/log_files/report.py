@@ -17,7 +17,8 @@ from superbizagent.adapters.log_projection import (
     iso,
     micros_of,
 )
-from superbizagent.domain.evidence import Coverage, Evidence, QueryLogs, Unit
+from superbizagent.domain.codes import Unit
+from superbizagent.domain.evidence import Coverage, Evidence, QueryLogs
 
 _MAX_NOTES: Final = 12
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final, NamedTuple
 
 from superbizagent.adapters.log_projection import MICROSECONDS, instant_of, micros_of
+from superbizagent.domain.pattern import Pattern
 
 _MONTHS: Final = {
     name: number
@@ -35,23 +36,24 @@ _STRICT_PREFIX: Final = (
 # begin with a time outright.
 _LOOSE_PREFIX: Final = r"\ufeff?(?:\S{1,200}\s+){1,4}?[\[(<\"'|]{0,3}"
 
+_NEVER: Final = Pattern(r"(?!)")
+
 
 @dataclass(frozen=True)
 class _Format:
     name: str
-    strict: re.Pattern[str]
-    loose: re.Pattern[str]
-    bare: re.Pattern[str]
+    strict: Pattern
+    loose: Pattern
+    bare: Pattern
     has_year: bool
 
 
 def _format(name: str, core: str, *, has_year: bool = True, strict: str | None = _STRICT_PREFIX) -> _Format:
-    never = re.compile(r"(?!)")
     return _Format(
         name,
-        re.compile(strict + core) if strict is not None else never,
-        re.compile(_LOOSE_PREFIX + core),
-        re.compile(r"\s*" + core),
+        Pattern(strict + core) if strict is not None else _NEVER,
+        Pattern(_LOOSE_PREFIX + core),
+        Pattern(r"\s*" + core),
         has_year,
     )
 
@@ -116,15 +118,15 @@ _FORMATS: Final = (
     # in files with no other times, where they look like a time of this century.
     _Format(
         "epoch",
-        re.compile(r"(?!)"),
-        re.compile(r"(?:\S{1,60}\s+)?\[?(?P<w>1\d{9}|[2-4]\d{9})(?:\.(?P<f>\d{1,9}))?(?=[\s\],;:|]|$)"),
-        re.compile(r"\s*(?P<w>\d{9,10})(?:\.(?P<f>\d{1,9}))?\s*$"),
+        _NEVER,
+        Pattern(r"(?:\S{1,60}\s+)?\[?(?P<w>1\d{9}|[2-4]\d{9})(?:\.(?P<f>\d{1,9}))?(?=[\s\],;:|]|$)"),
+        Pattern(r"\s*(?P<w>\d{9,10})(?:\.(?P<f>\d{1,9}))?\s*$"),
         True,
     ),
 )
 
 # Cheap proof that a line holds no time at all.
-_PERHAPS: Final = re.compile(r"\d:\d\d|\d{6}")
+_PERHAPS: Final = Pattern(r"\d:\d\d|\d{6}")
 _REACH: Final = 260
 
 
@@ -162,7 +164,7 @@ class TimestampReader:
     def __init__(self, zone: tzinfo = UTC, year: int | None = None) -> None:
         self._zone = zone
         self._year = year
-        self._known: list[tuple[_Format, re.Pattern[str]]] = []
+        self._known: list[tuple[_Format, Pattern]] = []
         self._strict_seen = False
         self._last_yearless: int | None = None
         self._cached: tuple[str, str | None, str | None] = ("", None, None)
@@ -203,14 +205,14 @@ class TimestampReader:
                 return stamp
         return None
 
-    def _candidates(self) -> Iterator[tuple[_Format, re.Pattern[str], bool]]:
+    def _candidates(self) -> Iterator[tuple[_Format, Pattern, bool]]:
         for format_ in _FORMATS:
             yield format_, format_.strict, True
         if not self._strict_seen:
             for format_ in _FORMATS:
                 yield format_, format_.loose, False
 
-    def _remember(self, format_: _Format, pattern: re.Pattern[str], *, strict: bool) -> None:
+    def _remember(self, format_: _Format, pattern: Pattern, *, strict: bool) -> None:
         if strict and not self._strict_seen:
             self._strict_seen = True
             self._known.clear()

@@ -14,6 +14,7 @@ from typing import Final
 from drain3.drain import Drain, LogCluster
 
 from superbizagent.domain.evidence import LogLevel
+from superbizagent.domain.pattern import Pattern
 
 CUT_MARK: Final = "characters cut]…"
 MAX_MESSAGE: Final = 1_000
@@ -32,20 +33,20 @@ _RARE_SHARE: Final = 20
 _GAP: Final = 4
 
 # ASCII, so that digits end at the next Chinese character: 订单号8842，金额532元.
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = Pattern(
     r"(?a)\b(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
     r"|[A-Za-z_]*(?:(?<=_)-\d+\b|\d(?:[A-Za-z_]*\d)+\w*)|(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|[A-Z]{2,8}\d\b|\d(?=[A-Za-z]{0,3}\b))"
 )
 # Hexadecimal letters behind an id's hyphen are one more part of it.
-_JOINED: Final = re.compile(r"(?a)<\*>(?:[.:/_,-]{1,2}<\*>|-[a-f]{4,12}\b)+")
-_PRELUDE: Final = re.compile(
+_JOINED: Final = Pattern(r"(?a)<\*>(?:[.:/_,-]{1,2}<\*>|-[a-f]{4,12}\b)+")
+_PRELUDE: Final = Pattern(
     r"[^A-Za-z]{0,40}(?:(?i:level|severity|lvl)=)?[\[(<]?(?:\w{1,20}:)?(?:(?i:trace|debug|info|notice|warn|warning|error|err|severe"
     r"|fatal|critical|crit|emerg|panic|alert))\b[\])>]?[\s:|-]*"
 )
 # A response's status is a word for how it went, and no number: behind a request, before one, or after its key.
 # Apart, each with what it can't be without: one pattern for all would make every line three times slower.
 _STATUSES: Final = tuple(
-    (marks, re.compile(rf"(?P<before>{before})(?P<status>[1-5][0-9]{{2}})(?![\w.]){after}"))
+    (marks, Pattern(rf"(?P<before>{before})(?P<status>[1-5][0-9]{{2}})(?![\w.]){after}"))
     for marks, before, after in (
         (("HTTP/",), r"HTTP/[0-9.]{1,3}\"\s", ""),
         (("://",), r"\s", r"(?=\s(?:[1-5][0-9]{2}|-)\s[0-9]+\s[0-9]+\s\"[A-Z]+\s)"),
@@ -55,10 +56,10 @@ _STATUSES: Final = tuple(
 )
 _LETTERS: Final = str.maketrans("0123456789", "abcdefghij")
 _DIGITS: Final = str.maketrans("abcdefghij", "0123456789")
-_SPELLED: Final = re.compile("\ue000([a-j]{3})")
-_STATUS_NAME: Final = re.compile(r"status|code", re.IGNORECASE)
+_SPELLED: Final = Pattern("\ue000([a-j]{3})")
+_STATUS_NAME: Final = Pattern(r"status|code", re.IGNORECASE)
 # Records without a level that somebody would still want to see an example of.
-_ALARMING: Final = re.compile(
+_ALARMING: Final = Pattern(
     r"(?i)\b(?:error|fail(?:ed|ure|ing)?|exception|timed?[ -]?out|timeout|refused|denied|panic|killed"
     r"|abort\w*|crash\w*|fatal|unreachable|out of memory|segfault|traceback)\b"
     r"|错误|失败|异常|超时|拒绝|拦截|不足|耗尽|中断|崩溃|宕机|无法|丢失|死锁|熔断|溢出|泄漏|泄露|断开|不可用|告警|警告|过期"

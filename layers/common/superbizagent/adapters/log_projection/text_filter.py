@@ -1,11 +1,12 @@
 """Which records have the texts that a search asks for."""
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Final
 
-_PLACEHOLDER: Final = re.compile(r"\[secret:[^\]\s]*\]?")
+from superbizagent.domain.pattern import Pattern
+
+_PLACEHOLDER: Final = Pattern(r"\[secret:[^\]\s]*\]?")
 
 
 class TextFilter:

@@ -1,24 +1,24 @@
 """Secrets in addresses: user information of URLs and data source names, parameters of a query."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import PLACEHOLDER_TEXT, Detector, Span, Subject, matching
 from superbizagent.adapters.redaction.values import is_long_secret, is_secret
+from superbizagent.domain.pattern import Pattern
 
 _SLASHES: Final = r":(?:\\{0,3}/){2}"
 # A password may hold slashes; a port with a path that holds an at sign is none.
-_USER: Final = re.compile(rf"{_SLASHES}[^\s:/?#@\"'<>\\]{{0,256}}:")
-_PASSWORD: Final = re.compile(
+_USER: Final = Pattern(rf"{_SLASHES}[^\s:/?#@\"'<>\\]{{0,256}}:")
+_PASSWORD: Final = Pattern(
     rf"(?:{PLACEHOLDER_TEXT}|[^\s/\"'<>\\]{{1,512}}|(?!\d{{1,5}}[/?#])[^\s\"'<>@\\]{{1,512}})(?=@)"
 )
 _LONGEST: Final = 512
-_TOKEN: Final = re.compile(rf"{_SLASHES}(?P<secret>[A-Za-z0-9_~+.=%-]{{16,512}})(?=:?(?:x-oauth-basic)?@)")
+_TOKEN: Final = Pattern(rf"{_SLASHES}(?P<secret>[A-Za-z0-9_~+.=%-]{{16,512}})(?=:?(?:x-oauth-basic)?@)")
 # Go's `user:password@tcp(host)`, Oracle's `user/password@//host` and `thin:user/password@host`.
-_NAMED: Final = re.compile(r"(?<![\w.-])[\w.-]{1,64}:(?P<secret>[^\s\"'@]{1,256})@(?=(?:tcp|unix|udp)\()")
-_ORACLE: Final = re.compile(r"(?:thin:|sqlplus\s{1,4}(?:-\w\s{1,4}){0,3})[\w.-]{1,64}/(?P<secret>[^\s\"'@/]{1,256})@")
-_PARAMETER: Final = re.compile(
+_NAMED: Final = Pattern(r"(?<![\w.-])[\w.-]{1,64}:(?P<secret>[^\s\"'@]{1,256})@(?=(?:tcp|unix|udp)\()")
+_ORACLE: Final = Pattern(r"(?:thin:|sqlplus\s{1,4}(?:-\w\s{1,4}){0,3})[\w.-]{1,64}/(?P<secret>[^\s\"'@/]{1,256})@")
+_PARAMETER: Final = Pattern(
     r"[?&;](?:x-(?:amz|goog|oss|cos|tos)-)?(?P<name>sig|signature|key|auth|code|pass|pw|pwd|ticket|jwt|sid|hmac|credential"
     r"|st|sp_key|appkey|app_key|ak|sk|secret|token)=(?P<secret>[^\s&#\"'<>\\]{8,})"
 )

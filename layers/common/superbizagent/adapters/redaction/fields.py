@@ -7,6 +7,7 @@ from typing import Final
 
 from superbizagent.adapters.redaction.spans import PLACEHOLDER_TEXT, Detector, Span, Subject
 from superbizagent.adapters.redaction.values import has_digit_and_letter, is_long_secret, is_secret
+from superbizagent.domain.pattern import Pattern
 
 _CHINESE: Final = (
     *("密码", "密碼", "口令", "密钥", "密鑰", "金鑰", "私钥", "私鑰", "令牌", "權杖", "凭证", "凭据"),
@@ -56,7 +57,7 @@ _STRONG: Final = (
 # Secrets after these words only, or surer ones: `primary_key`, `error code`, `Unexpected token:`.
 _QUALIFIED: Final = r"key|code|pwd?|pass|token|secret"
 _QUALIFIERS: Final = {
-    "key": re.compile(
+    "key": Pattern(
         r"(?:private|api(?:[_-]?v[0-9])?|access|account|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|master|storage|auth|licen[sc]e|service"
         r"|subscription|session|deploy|ssh|hmac|cipher|crypto|function|client|security|vault|unseal|recovery|consumer"
         r"|application|integration|write|ingest(?:ion)?|functions|fernet|shared|symmetric|wrapping"
@@ -64,24 +65,24 @@ _QUALIFIERS: Final = {
         r"|datadog|fastly|algolia|cloudflare|sentry|segment|dashscope|new[_-]?relic"
         r"|mailgun|twilio|(?<![a-z])(?:app|aes|des|rsa|db|dd|jwt|stream|bot))[ _-]?$"
     ),
-    "code": re.compile(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
-    "pwd": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
-    "pw": re.compile(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|bind|ldap|old|new|my|login)?[_.-]?$"),
-    "pass": re.compile(
+    "code": Pattern(r"(?:otp|mfa|2fa|totp|verification|verify|auth|authorization|backup|recovery|sms|pin)[ _-]?$"),
+    "pwd": Pattern(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|old|new|my|login)?$"),
+    "pw": Pattern(r"(?:^|[^a-z])(?:db|user|smtp|root|admin|mysql|sa|bind|ldap|old|new|my|login)?[_.-]?$"),
+    "pass": Pattern(
         r"(?:db|user|smtp|root|admin|mysql|postgres|pg|ftp|ssh|ldap|redis|mail|key|auth|login|my|sudo)[_.-]?$"
     ),
-    "token": re.compile(r"[a-z0-9][_.-]?$"),
-    "secret": re.compile(r"[a-z0-9][_.-]?$"),
+    "token": Pattern(r"[a-z0-9][_.-]?$"),
+    "secret": Pattern(r"[a-z0-9][_.-]?$"),
 }
 _WEAK: Final = r"credentials?|creds?|signature|authorization|(?<![a-z])(?:jwt|sig|hmac)"
 _NEVER_WEAK: Final = ("key", "code", "pw", "pwd")
 # Tokens that open nothing: they tell where to read on. A secret of an ARN is its name.
 _NO_SECRETS: Final = {
-    "token": re.compile(
+    "token": Pattern(
         r"(?:pagination|page|next|continuation|continue|cursor|resume|sync|fencing|idempotency|cancellation|change"
         r"|marker)[ _-]?$"
     ),
-    "secret": re.compile(r"\barn:[\w:*/-]{1,100}:$"),
+    "secret": Pattern(r"\barn:[\w:*/-]{1,100}:$"),
 }
 _SENTENCES: Final = r"pass[_-]?phrase|mnemonic(?:[_ -]?(?:code|words?|phrase))?|(?:seed|recovery)[ _-]?phrase"
 _SUFFIX: Final = (
@@ -135,32 +136,32 @@ _QUOTED: Final = r"\s{1,4}(?=\\{0,15}[\"`])"
 _DIRECTIVE: Final = r"[ \t]{1,8}(?:reg_sz[ \t]{1,8})?(?=\S)"
 # CloudFormation's reference to a secret holds such names, and no secret.
 _REFERENCES: Final = r"\{\{resolve:[^{}\n]{0,300}\}\}"
-_FIELD: Final = re.compile(
+_FIELD: Final = Pattern(
     rf"{PLACEHOLDER_TEXT}|{_REFERENCES}|(?:(?P<strong>{_STRONG})|(?P<sentence>{_SENTENCES})|(?P<weak>{_WEAK})"
     rf"|(?P<qualified>{_QUALIFIED})){_SUFFIX}{_CLOSE}"
     rf"(?:(?P<block>{_BLOCK})|(?P<equals>{_EQUALS}{_LIST})|(?P<colon>{_COLON}{_LIST})|(?P<value>{_NAMED_VALUE})|(?P<xml>{_XML})"
     rf"|(?P<cell>{_CELL})|(?P<prose>{_PROSE})|(?P<call>{_CALL})|(?P<quoted>{_QUOTED})|(?P<directive>{_DIRECTIVE}))"
 )
 _SEPARATORS: Final = ("block", "equals", "colon", "xml", "value", "cell", "prose", "call", "quoted", "directive")
-_SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
+_SCHEME: Final = Pattern(r"(?:bearer|basic|token|apikey|digest|negotiate|ntlm)(?:\s{1,4}|$)", re.IGNORECASE)
 # Before its quotes a string may have what kind it is: N'…' of SQL, b'…' of Python, SecretStr('…').
-_OPENING: Final = re.compile(
+_OPENING: Final = Pattern(
     rf"(?:(?:new )?(?:SecretStr|SecureString|Secret|Password|String|Some|Just|Ok|str|quote|bytes|Buffer\.from)"
     rf"\(\s{{0,2}}(?=\\{{0,15}}[\"'])|(?i:[nrbuf]|rb|br|_utf8(?:mb4)?)(?=\\{{0,15}}[\"']))?(?P<escapes>\\{{0,15}})(?P<quote>[\"'`“‘「]|{_ENTITY})"
 )
 _CLOSING: Final = {"“": "”", "‘": "’", "「": "」"}
 # A mark that ends a value only where another field begins after it, or none of its characters.
-_BARE: Final = re.compile(
+_BARE: Final = Pattern(
     r"(?:[^\s\"'`<>\\,;&|()\[\]{}，。；、！？：“”‘’（）《》【】「」…]++"
     r"|[,;&|](?=[\w$%^!@#*~+/-])(?![\w.-]{1,60}\s?[=:])"
     r"|[()\[\]{}](?!secret:)(?=[\w$%^!@#*~+])"
     r"|\\(?![nrtbfux\"'\\/]|\Z)|&(?=amp;))++"
 )
-_PROSE_AFTER: Final = re.compile(r"[a-z]+ (?:must|should|is|was|has|cannot|can|may|needs|does|did|will|not)\b")
-_ASCII: Final = re.compile(r"[\x00-\x7f]*")
-_LINE: Final = re.compile(r"[^\n\"',;<>\\]+")
-_LINE_BREAK: Final = re.compile(r"\n|\\{1,7}n")
-_NEXT_FIELD: Final = re.compile(r"[\w.-]{1,80}(?::\Z|=(?=[^=\s]))")
+_PROSE_AFTER: Final = Pattern(r"[a-z]+ (?:must|should|is|was|has|cannot|can|may|needs|does|did|will|not)\b")
+_ASCII: Final = Pattern(r"[\x00-\x7f]*")
+_LINE: Final = Pattern(r"[^\n\"',;<>\\]+")
+_LINE_BREAK: Final = Pattern(r"\n|\\{1,7}n")
+_NEXT_FIELD: Final = Pattern(r"[\w.-]{1,80}(?::\Z|=(?=[^=\s]))")
 _LONGEST: Final = 65_536
 _JUDGED: Final = 200
 """Characters of a bare value that are looked at first: text that looks like a value everywhere takes linear time."""
@@ -178,7 +179,7 @@ _BEGINNINGS: Final = (
     "\\u",
     *(f"{word[:letters]}\\" for word in _FOREIGN if (letters := _ascii_letters(word))),
 )
-_BEGINNING: Final = re.compile("|".join(map(re.escape, (*_BEGINNINGS, "[secret:", "{{resolve:"))))
+_BEGINNING: Final = Pattern("|".join(map(re.escape, (*_BEGINNINGS, "[secret:", "{{resolve:"))))
 
 
 def _field(lowered: str, at: int) -> re.Match[str] | None:
@@ -237,7 +238,7 @@ def _name(subject: Subject, match: re.Match[str]) -> _Name | None:
     )
 
 
-_JOINT: Final = re.compile(r"[_-].\Z|[a-z0-9][A-Z]\Z|(?i:bind|auth).\Z")
+_JOINT: Final = Pattern(r"[_-].\Z|[a-z0-9][A-Z]\Z|(?i:bind|auth).\Z")
 
 
 def _is_joined(subject: Subject, match: re.Match[str]) -> bool:
@@ -341,7 +342,7 @@ def _accepted_loosely(name: _Name, value: str) -> bool:
 
 # The value before its name, as some write environments.
 _MARK: Final = r"(?:\\{0,15}[\"'])?"
-_VALUE_FIRST: Final = re.compile(
+_VALUE_FIRST: Final = Pattern(
     rf"\bvalue{_MARK}\s{{0,4}}:\s{{0,4}}{_MARK}(?P<secret>[^\s\"'\\,{{}}]{{1,1024}}){_MARK}(?:[\s,]|\\{{1,7}}[nrt]){{1,40}}"
     rf"{_MARK}(?:name|key){_MARK}\s{{0,4}}:\s{{0,4}}{_MARK}(?P<name>[\w.-]{{1,100}})"
 )

@@ -6,21 +6,22 @@ from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject, matching
 from superbizagent.adapters.redaction.values import is_secret, looks_random
+from superbizagent.domain.pattern import Pattern
 
-_SCHEME: Final = re.compile(
+_SCHEME: Final = Pattern(
     r"(?<![\w/.-])(?:bearer|basic|negotiate|ntlm|apikey|token)(?:\s|%20|\+|:\s?){1,4}(?!\w{2,30}=(?:\w|\\{0,15}[\"'][\w/]))"
     r"(?P<secret>[a-z0-9+/_.~|-]{8,}={0,2})(?![a-z(])"
 )
 # Whatever scheme a vendor made up: `Authorization: GenieKey …`, `Authorization: Token token=…`.
-_AUTHORIZATION: Final = re.compile(
+_AUTHORIZATION: Final = Pattern(
     r"authorization(?:\\{0,15}[\"'])?\s{0,4}[:=]\s{0,4}(?:\[\s?)?(?:\\{0,15}[\"'])?[a-z][\w-]{1,30}(?:\s|%20){1,4}"
     r"(?:(?:token|key|api[_-]?key|secret|password)=(?:\\{0,15}[\"'])?)?(?P<secret>[^\s\"'\\,;]{8,4096})"
 )
-_DIGEST: Final = re.compile(r"\b(?:response|cnonce|nonce|opaque)=\\{0,3}\"?(?P<secret>[0-9a-z+/=]{16,256})")
-_COOKIES: Final = re.compile(
+_DIGEST: Final = Pattern(r"\b(?:response|cnonce|nonce|opaque)=\\{0,3}\"?(?P<secret>[0-9a-z+/=]{16,256})")
+_COOKIES: Final = Pattern(
     r"cookies?2?(?:\\{0,7}[\"'])?\s{0,3}(?:=>|[:=])\s{0,3}(?:\[\s?)?(?:\\{0,7}[\"'])?(?P<pairs>[^\n\"'\\]{1,16384})"
 )
-_PAIR: Final = re.compile(r"(?P<name>[\w.$%*+^`|~!#&-]{1,200})=(?P<secret>[^\s;,]{1,8192})")
+_PAIR: Final = Pattern(r"(?P<name>[\w.$%*+^`|~!#&-]{1,200})=(?P<secret>[^\s;,]{1,8192})")
 _ATTRIBUTES: Final = frozenset(
     ("path", "domain", "expires", "max-age", "samesite", "secure", "httponly", "version", "comment", "priority")
 )

@@ -1,25 +1,25 @@
 """Secrets that a manifest calls so as a whole: every value of a Kubernetes Secret, whatever its name is."""
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject
 from superbizagent.adapters.redaction.values import is_secret
+from superbizagent.domain.pattern import Pattern
 
 _QUOTE: Final = r"(?:\\{0,15}[\"'])?"
-_KIND: Final = re.compile(rf"(?:(?<![a-z])|(?<=\\n))kind{_QUOTE}\s{{0,4}}:\s{{0,4}}{_QUOTE}secret(?![\w-])")
+_KIND: Final = Pattern(rf"(?:(?<![a-z])|(?<=\\n))kind{_QUOTE}\s{{0,4}}:\s{{0,4}}{_QUOTE}secret(?![\w-])")
 # Each object has one; in what kubectl prints it comes before the data, and the kind after them.
-_OBJECT: Final = re.compile(r"apiversion(?![a-z])|(?:\n|\\{1,7}n)---")
-_BLOCK: Final = re.compile(
+_OBJECT: Final = Pattern(r"apiversion(?![a-z])|(?:\n|\\{1,7}n)---")
+_BLOCK: Final = Pattern(
     r"(?:^|\n|\\n)(?P<indent>[ -]{0,40})(?:string)?data:[ \t]{0,8}(?P<break>\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
 )
-_ENTRY: Final = re.compile(rf"{_QUOTE}[\w.-]{{1,253}}{_QUOTE}:(?:\s{{1,8}}|\Z)[|>]?[+-]?\s{{0,8}}{_QUOTE}")
-_OBJECT_OF_JSON: Final = re.compile(
+_ENTRY: Final = Pattern(rf"{_QUOTE}[\w.-]{{1,253}}{_QUOTE}:(?:\s{{1,8}}|\Z)[|>]?[+-]?\s{{0,8}}{_QUOTE}")
+_OBJECT_OF_JSON: Final = Pattern(
     r"\\{0,15}[\"'](?:string)?data\\{0,15}[\"']\s{0,4}:\s{0,4}\{(?P<body>[^{}]{1,65536})\}"
 )
-_VALUE_OF_JSON: Final = re.compile(r":\s{0,4}\\{0,15}[\"'](?P<secret>[^\"'\\]{1,65536})")
+_VALUE_OF_JSON: Final = Pattern(r":\s{0,4}\\{0,15}[\"'](?P<secret>[^\"'\\]{1,65536})")
 
 
 def _find(subject: Subject) -> Iterator[Span]:

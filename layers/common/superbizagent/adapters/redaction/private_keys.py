@@ -5,23 +5,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject
+from superbizagent.domain.pattern import Pattern
 
 _NAME: Final = r"(?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?"
-_BEGIN: Final = re.compile(rf"-{{4,5}} ?BEGIN {_NAME} ?-{{4,5}}|PuTTY-User-Key-File-\d")
-_END: Final = re.compile(rf"-{{4,5}} ?END {_NAME} ?-{{4,5}}|Private-MAC: ?[0-9a-fA-F]{{1,128}}")
+_BEGIN: Final = Pattern(rf"-{{4,5}} ?BEGIN {_NAME} ?-{{4,5}}|PuTTY-User-Key-File-\d")
+_END: Final = Pattern(rf"-{{4,5}} ?END {_NAME} ?-{{4,5}}|Private-MAC: ?[0-9a-fA-F]{{1,128}}")
 _LONGEST: Final = 20_000
 """Characters of a block: an RSA key of 16,384 bits has 13,000."""
 
 _BREAK: Final = r"(?:\s|\\{1,7}[nrt]|[\"'>|,+]){0,40}"
 # A body without an end: lines of Base64 and header lines; prose after a lone first line is none.
-_BODY: Final = re.compile(
+_BODY: Final = Pattern(
     rf"{_BREAK}(?:[A-Za-z0-9+/=]{{6,}}|(?:Proc-Type|DEK-Info|Comment|Version|Hash|Encryption|Public-Lines):[^\n\\]{{0,200}})"
     rf"(?:{_BREAK}(?:(?:Proc-Type|DEK-Info|Comment|Version|Public-Lines|Private-Lines)\s?:[^\n\\]{{0,200}}"
     r"|[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/=]{1,}(?=[\s\"']*(?:\Z|…))))*"
 )
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/=]+")
-_BASE64_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_LINE_ENDS: Final = re.compile(r"\\{1,7}[nr]|\s+")
+_BASE64: Final = Pattern(r"[A-Za-z0-9+/=]+")
+_BASE64_LINE: Final = Pattern(r"[A-Za-z0-9+/=]{16,}")
+_LINE_ENDS: Final = Pattern(r"\\{1,7}[nr]|\s+")
 
 
 def _find(subject: Subject) -> Iterator[Span]:

@@ -4,11 +4,11 @@ The forms are the vendors' published ones. Every expression takes linear time: n
 repetitions, and one that begins anywhere in a long word looks no further than its bounds.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Find, Span, Subject, matching
+from superbizagent.domain.pattern import Pattern
 
 _BEGIN: Final = r"(?<![A-Za-z0-9\\])"
 # A word also begins after an escape, which ends in a letter or a digit: `\nAKIA…`, `%3DAKIA…`.
@@ -103,11 +103,11 @@ _KINDS: Final = {
     "hash": (_HASHES, "password-hash"),
 }
 _ANY: Final = "|".join(f"(?P<{name}>{'|'.join(forms)})" for name, (forms, _) in _KINDS.items())
-_PLAIN: Final = re.compile(f"{_BEGIN}{_LONG}(?:{_ANY})")
-_ESCAPED: Final = re.compile(f"{_BEGIN_ESCAPED}{_LONG}(?:{_ANY})")
+_PLAIN: Final = Pattern(f"{_BEGIN}{_LONG}(?:{_ANY})")
+_ESCAPED: Final = Pattern(f"{_BEGIN_ESCAPED}{_LONG}(?:{_ANY})")
 
 
-def _find(pattern: re.Pattern[str]) -> Find:
+def _find(pattern: Pattern) -> Find:
     def find(subject: Subject) -> Iterator[Span]:
         for match in pattern.finditer(subject.text):
             yield Span(match.start(), match.end(), _KINDS[match.lastgroup or ""][1])
@@ -115,13 +115,13 @@ def _find(pattern: re.Pattern[str]) -> Find:
     return find
 
 
-_HOOKS: Final = re.compile(
+_HOOKS: Final = Pattern(
     r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/\d{1,25}/"
     r"|webhook\.office\.com/webhookb2/|open-apis/bot/v2/hook/|webhook/send\?key=|outlook\.office\.com/webhook/"
     r"|hooks\.zapier\.com/hooks/catch/|chat\.googleapis\.com/v1/spaces/|api\.telegram\.org/bot)"
     r"(?P<secret>[A-Za-z0-9/_@:.+%=-]{16,400})"
 )
-_LDAP_HASH: Final = re.compile(r"(?P<secret>\{S?SHA(?:256|512)?\}[A-Za-z0-9+/=]{20,200})")
+_LDAP_HASH: Final = Pattern(r"(?P<secret>\{S?SHA(?:256|512)?\}[A-Za-z0-9+/=]{20,200})")
 
 DETECTORS: Final = (
     Detector(_find(_PLAIN)),

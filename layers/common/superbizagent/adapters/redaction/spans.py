@@ -1,12 +1,13 @@
 """What a detector is: something that finds the spans of secrets in a text."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from superbizagent.domain.pattern import Pattern
+
 PLACEHOLDER_TEXT: Final = r"\[secret:[a-z-]{1,20}:[0-9a-f]{8}\]"
-PLACEHOLDER: Final = re.compile(PLACEHOLDER_TEXT)
+PLACEHOLDER: Final = Pattern(PLACEHOLDER_TEXT)
 
 
 class Span(NamedTuple):
@@ -46,7 +47,7 @@ class Detector:
 
 
 def matching(
-    pattern: re.Pattern[str], accept: Callable[[str], bool] = bool, *, lowered: bool = False, kind: str = "value"
+    pattern: Pattern, accept: Callable[[str], bool] = bool, *, lowered: bool = False, kind: str = "value"
 ) -> Find:
     """By a pattern whose group `secret` is the secret; with `lowered`, it is written in lower case."""
 

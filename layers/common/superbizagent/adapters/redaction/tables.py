@@ -1,20 +1,20 @@
 """Secrets in tables as text, whose columns are named once: Markdown, what database clients print, CSV."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import Detector, Span, Subject
 from superbizagent.adapters.redaction.values import is_secret
+from superbizagent.domain.pattern import Pattern
 
 # A cell that holds such a name and nothing else.
-_HEAD: Final = re.compile(
+_HEAD: Final = Pattern(
     r"(?m:(?P<before>^|[|,\t;])[ \t*\"'`]{0,40}"
     r"(?:[a-z0-9 ._-]{0,30}(?:passw(?:or)?d|passcode|passphrase|secret|api[ _-]?key|token)|密码|口令)"
     r"[ \t*\"'`]{0,40}(?=[|,\t;]|$))"
 )
 _MAX_ROWS: Final = 200
-_RULE: Final = re.compile(r"[\s|+:=-]*")
+_RULE: Final = Pattern(r"[\s|+:=-]*")
 _MARGIN: Final = " \t*\"'`"
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from superbizagent.adapters.redaction.spans import PLACEHOLDER
+from superbizagent.domain.pattern import Pattern
 
 _WORDS: Final = frozenset(
     (  # noqa: SIM905
@@ -22,24 +23,24 @@ _CHINESE_WORDS: Final = (
     *("必填", "缺失", "不能", "不存在", "未", "已", "请", "长度", "校验", "验证", "需要", "登录", "可以", "或", "和"),
 )
 # A variable, a template's or a format's field, a call that reads one.
-_REFERENCE: Final = re.compile(
+_REFERENCE: Final = Pattern(
     r"\$\{[^}\n]{0,200}\}?|\$\([^\n]{0,200}|\$[A-Z_][A-Z0-9_]{0,80}|%[A-Z_]{2,80}%|%[-\d.]{0,4}[sdvqr]|\{\{.{0,200}|\{[\w.]{0,80}\}"
     r"|:[A-Za-z_]{1,80}|@[A-Za-z_]{1,80}|\$[0-9]{1,3}|%\([\w.]{1,80}\)[sdr]"
     r"|(?:vault|secretsmanager|ssm|awssm|azurekv|keyvault|gcpsm|op|file|env|sops|ref\+\w+|arn):\S.{0,500}|ENC\[.{0,500}"
     r"|!(?:Ref|Sub|GetAtt|ImportValue|Join|Select|FindInMap|reference|vault|env|secret)\b.{0,200}"
     r"|(?:os\.|process\.|System\.)?(?:environ|getenv|env)\b.{0,80}|<[^>\n]{0,80}>?"
 )
-_PATH: Final = re.compile(
+_PATH: Final = Pattern(
     r"\.{0,2}/(?:home|var|etc|run|usr|opt|mnt|tmp|root|proc|srv|data|app|secrets?|vault|workspace|Users)(?:/[\w.@-]+)*/?"
 )
-_ALGORITHM: Final = re.compile(
+_ALGORITHM: Final = Pattern(
     r"(?i:hmac-?)?(?i:sha-?[0-9]{1,3}|md5|[ehpr]s(?:256|384|512)|ed25519|x25519|aes(?:-?[0-9]{3})?(?:-[a-z]{3})?|rsa(?:-?[0-9]{4})?|base64|utf-?8)"
 )
-_MASK: Final = re.compile(r"[*x.•·…_#?-]+|\[?\(?(?i:redacted|masked|filtered|hidden|secret|removed)\)?\]?", re.ASCII)
+_MASK: Final = Pattern(r"[*x.•·…_#?-]+|\[?\(?(?i:redacted|masked|filtered|hidden|secret|removed)\)?\]?", re.ASCII)
 
 
 # What a validator says of a field, in the field's place.
-_SENTENCE: Final = re.compile(
+_SENTENCE: Final = Pattern(
     r"(?i:is|must|should|has|was|does|did|may|can|cannot|can't|can not|needs|too|not|at least|field)"
     r"(?: [A-Za-z0-9,.'-]+)+[.!]?"
 )
@@ -85,7 +86,7 @@ def looks_random(value: str) -> bool:
     )
 
 
-_NO_WORD_OF_SECRET: Final = re.compile(r"v?[0-9][0-9.:TZ+_-]*|[a-z]{1,14}[-_]?[0-9]{1,8}", re.IGNORECASE)
+_NO_WORD_OF_SECRET: Final = Pattern(r"v?[0-9][0-9.:TZ+_-]*|[a-z]{1,14}[-_]?[0-9]{1,8}", re.IGNORECASE)
 
 
 def has_digit_and_letter(value: str) -> bool:

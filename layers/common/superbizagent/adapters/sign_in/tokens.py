@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import jwt
 
 from superbizagent.adapters.sign_in.signing_keys import Jwk, SigningKeys
+from superbizagent.domain.pattern import Pattern
 from superbizagent.errors import (
     TokenExpired,
     TokenMalformed,
@@ -20,7 +20,7 @@ from superbizagent.errors import (
 
 MAX_BYTES = 8 * 1024
 """API Gateway takes 10,240 bytes of headers altogether."""
-_JWS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_JWS = Pattern(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _MAX_KEY_ID = 256
 
 

@@ -7,9 +7,8 @@ from sqlalchemy import Connection, insert, or_, select
 
 from superbizagent.adapters.store.database import Database
 from superbizagent.adapters.store.tables import chat_session, diagnosis_run, run_cancel
-from superbizagent.domain.run import CancelReason, RunStatus
+from superbizagent.domain.run import CancelReason, CancelRequest, RunStatus
 from superbizagent.errors import RunNotFound
-from superbizagent.ports import CancelRequest
 
 _cancel = run_cancel.c
 

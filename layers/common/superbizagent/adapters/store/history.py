@@ -5,12 +5,13 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, or_, select
 
+from superbizagent.adapters.store.columns import AnyRow
 from superbizagent.adapters.store.database import Database
-from superbizagent.adapters.store.rows import AnyRow, select_runs, stored_run
+from superbizagent.adapters.store.rows import select_runs, stored_run
 from superbizagent.adapters.store.tables import chat_session, diagnosis_run
+from superbizagent.domain.stored_run import SessionSummary, StoredRun
 from superbizagent.domain.text import bound_characters, fold_whitespace
 from superbizagent.errors import RunNotFound, SessionNotFound
-from superbizagent.ports import SessionSummary, StoredRun
 
 MAX_TITLE = 60
 """Characters. Fifty such titles, with every character escaped in JSON, still fit one frame (WIRE-4)."""

@@ -1,19 +1,16 @@
 """Rows to values: tolerant of what an older or a newer release has stored."""
 
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Row, Select, select
+from sqlalchemy import Select, select
 
+from superbizagent.adapters.store.columns import AnyRow, member
 from superbizagent.adapters.store.tables import diagnosis_run
 from superbizagent.domain.content import PublicContent, public_content
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
+from superbizagent.domain.stored_run import StoredRun
 from superbizagent.errors import StoreError
-from superbizagent.ports import AbandonedRun, RunIds, StoredRun
-
-E = TypeVar("E", bound=StrEnum)
-AnyRow = Row[*tuple[Any, ...]]
 
 
 def select_runs() -> Select[*tuple[Any, ...]]:
@@ -39,7 +36,7 @@ def select_runs() -> Select[*tuple[Any, ...]]:
 
 def stored_run(row: AnyRow) -> StoredRun:
     """The run in a row. One from before V013 has no request: its run id stands in for the request id."""
-    status = _member(RunStatus, row.status)
+    status = member(RunStatus, row.status)
     if status is None:
         raise StoreError("a run has a status that this release doesn't know")
     return StoredRun(
@@ -49,29 +46,13 @@ def stored_run(row: AnyRow) -> StoredRun:
         gateway_request_id=row.gateway_request_id or "",
         query=row.query,
         status=status,
-        intent=_member(Intent, row.intent),
-        outcome=_member(ReleaseOutcome, row.release_outcome),
+        intent=member(Intent, row.intent),
+        outcome=member(ReleaseOutcome, row.release_outcome),
         failure_code=row.failure_code,
         content=_content(row.content),
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
-
-
-def abandoned_run(row: AnyRow, duration_ms: int) -> AbandonedRun:
-    """One from before V013 has neither request nor connection."""
-    return AbandonedRun(
-        ids=RunIds(row.run_id, row.session_id, row.request_id, row.connection_id),
-        intent=_member(Intent, row.intent),
-        duration_ms=duration_ms,
-    )
-
-
-def _member(kind: type[E], value: str | None) -> E | None:
-    try:
-        return None if value is None else kind(value)
-    except ValueError:
-        return None
 
 
 def _content(value: Any) -> PublicContent | None:

@@ -3,45 +3,39 @@
 Locks are taken in one order, session before run, so that starting and finishing can't deadlock.
 """
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    CursorResult,
-    and_,
     case,
     insert,
-    or_,
     select,
     update,
 )
 
+from superbizagent.adapters.store.columns import AnyRow
 from superbizagent.adapters.store.database import Database
-from superbizagent.adapters.store.rows import AnyRow, abandoned_run, select_runs, stored_run
+from superbizagent.adapters.store.overdue import TO_ABANDON, SqlOverdueRuns, abandon, end_running, overdue
+from superbizagent.adapters.store.rows import select_runs, stored_run
 from superbizagent.adapters.store.tables import chat_session, diagnosis_run
 from superbizagent.domain.previous_turn import PreviousTurn, previous_turn
 from superbizagent.domain.run import Intent, ReleaseOutcome, RunStatus
-from superbizagent.errors import RequestConflict, RunAbandoned, SessionBusy, SessionNotFound
-from superbizagent.ports import AbandonedRun, NewRun, PriorContext, RunEnd, StartResult, StoredRun
-
-LONGEST_RUN_WITHOUT_DEADLINE = timedelta(minutes=15)
-"""How long a function can run at all: the deadline of a run stored before there were deadlines."""
+from superbizagent.domain.stored_run import AbandonedRun, StoredRun
+from superbizagent.errors import RequestConflict, SessionBusy, SessionNotFound
+from superbizagent.ports import NewRun, PriorContext, RunEnd, StartResult
 
 _PUBLISHED = (ReleaseOutcome.SUCCESS, ReleaseOutcome.FALLBACK)
 _run = diagnosis_run.c
 _session = chat_session.c
 _latest_first = (_run.created_at.desc(), _run.id.desc())
-_to_abandon = (_run.run_id, _run.session_id, _run.request_id, _run.connection_id, _run.intent, _run.created_at)
 
 
-class SqlRunStore:
+class SqlRunStore(SqlOverdueRuns):
     """RunStore. `overdue_grace`: how long past its deadline a run still keeps its session busy."""
 
     def __init__(self, database: Database, *, overdue_grace: timedelta = timedelta(seconds=10)) -> None:
-        self._database = database
+        super().__init__(database)
         self._grace = overdue_grace
 
     async def prior_context(self, session_id: str, owner: str) -> PriorContext:
@@ -68,43 +62,6 @@ class SqlRunStore:
             return None if row is None else stored_run(row)
 
         return await self._database.read(unit)
-
-    async def abandon_overdue(self, overdue_since: datetime, now: datetime) -> Sequence[AbandonedRun]:
-        return await self._database.write(_Sweep(overdue_since, now))
-
-
-class _Sweep:
-    """The unit of work behind `abandon_overdue`."""
-
-    def __init__(self, overdue_since: datetime, now: datetime) -> None:
-        self._overdue_since = overdue_since
-        self._now = now
-        self._tried: tuple[AbandonedRun, ...] = ()
-
-    def __call__(self, connection: Connection) -> Sequence[AbandonedRun]:
-        before = self._ended_before(connection)
-        # A run that another transaction holds is being ended right now, so it needs no sweeping. Its
-        # lock is not waited for: sessions are left alone here, and so no lock order is broken.
-        overdue = connection.execute(
-            select(*_to_abandon)
-            .where(_overdue(self._overdue_since))
-            .order_by(_run.id)
-            .with_for_update(skip_locked=True)
-        ).all()
-        self._tried = (*before, *_abandon(connection, overdue, self._now))
-        return self._tried
-
-    def _ended_before(self, connection: Connection) -> Sequence[AbandonedRun]:
-        """What the try before ended: it was committed, but its acknowledgement was lost."""
-        if not self._tried:
-            return ()
-        ours = (
-            _run.run_id.in_([run.ids.run_id for run in self._tried]),
-            _run.failure_code == RunAbandoned.code,
-            _run.finished_at == self._now,
-        )
-        ended = set(connection.scalars(select(_run.run_id).where(*ours)))
-        return [run for run in self._tried if run.ids.run_id in ended]
 
 
 class _Start:
@@ -175,13 +132,13 @@ class _Start:
 
     def _end_overdue(self, connection: Connection) -> None:
         running = connection.execute(
-            select(*_to_abandon, _overdue(self._run.created_at - self._grace).label("overdue")).where(
+            select(*TO_ABANDON, overdue(self._run.created_at - self._grace).label("overdue")).where(
                 _run.session_id == self._run.session_id, _run.status == RunStatus.RUNNING
             )
         ).all()
         if not all(row.overdue for row in running):
             raise SessionBusy
-        self._abandoned = tuple(_abandon(connection, running, self._run.created_at))
+        self._abandoned = tuple(abandon(connection, running, self._run.created_at))
 
 
 class _Finish:
@@ -198,7 +155,7 @@ class _Finish:
         if session_id is None:
             return False
         _lock_session(connection, session_id)
-        if not _end_running(connection, self._run_id, self._columns()):
+        if not end_running(connection, self._run_id, self._columns()):
             return self._tries > 1 and self._is_ours(connection)
         end = self._end
         connection.execute(_activity(session_id, end.finished_at, pairs=int(end.outcome in _PUBLISHED)))
@@ -263,39 +220,6 @@ def _previous_turn(connection: Connection, session_id: str) -> PreviousTurn | No
 
 def _lock_session(connection: Connection, session_id: str) -> AnyRow | None:
     return connection.execute(select(_session.owner).where(_session.session_id == session_id).with_for_update()).first()
-
-
-def _overdue(since: datetime) -> ColumnElement[bool]:
-    return and_(
-        _run.status == RunStatus.RUNNING,
-        or_(
-            _run.deadline_at < since,
-            and_(_run.deadline_at.is_(None), _run.created_at < since - LONGEST_RUN_WITHOUT_DEADLINE),
-        ),
-    )
-
-
-def _abandon(connection: Connection, runs: Sequence[AnyRow], now: datetime) -> Iterator[AbandonedRun]:
-    """Ends those of the runs that nobody else has ended meanwhile."""
-    for run in runs:
-        duration_ms = max(int((now - run.created_at) / timedelta(milliseconds=1)), 0)
-        columns = {
-            "status": RunStatus.FAILED.value,
-            "release_outcome": ReleaseOutcome.FAILED.value,
-            "failure_code": RunAbandoned.code,
-            "duration_ms": duration_ms,
-            "finished_at": now,
-        }
-        if _end_running(connection, run.run_id, columns):
-            yield abandoned_run(run, duration_ms)
-
-
-def _end_running(connection: Connection, run_id: str, columns: dict[str, Any]) -> bool:
-    """The one way a run ends: whoever changes it from RUNNING has won (LIFE-3)."""
-    result: CursorResult[Any] = connection.execute(
-        update(diagnosis_run).where(_run.run_id == run_id, _run.status == RunStatus.RUNNING).values(**columns)
-    )
-    return result.rowcount == 1
 
 
 def _activity(session_id: str, at: datetime, pairs: int = 0) -> Any:

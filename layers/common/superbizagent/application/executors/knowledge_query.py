@@ -12,9 +12,10 @@ from superbizagent.application.one_shot import read_answer, schema_of
 from superbizagent.application.progress import Progress
 from superbizagent.application.references import references
 from superbizagent.application.run_model import RunModel
+from superbizagent.domain.codes import ObservationStatus, ToolName
 from superbizagent.domain.content import MAX_CONTENT_BYTES, KnowledgeContent, KnowledgeItem, encoded_size
 from superbizagent.domain.conversation import Message, ModelRequest, OutputSchema
-from superbizagent.domain.evidence import LookupKnowledge, Observation, ObservationStatus, ToolName
+from superbizagent.domain.evidence import LookupKnowledge, Observation
 from superbizagent.domain.text import bound_json, without_links
 from superbizagent.errors import KnowledgeAnswerRejected, KnowledgeUnavailable, ModelReplyInvalid
 from superbizagent.ports import KnowledgeIndex
@@ -40,7 +41,8 @@ Piece = Annotated[str, Field(min_length=1, max_length=1_200)]
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when an answer is asked for.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class _Item(_Answer):
