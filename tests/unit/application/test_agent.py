@@ -665,18 +665,27 @@ async def test_each_source_is_asked_what_the_model_asked() -> None:
     assert (of_logs.source, of_database.statement, of_knowledge.query) == ("payment", "SELECT 1", "pool")
 
 
-@pytest.mark.parametrize("failure", [EvidenceUnavailable(), RuntimeError("host db-1"), TimeoutError()])
-async def test_a_source_that_cannot_describe_itself_ends_no_run(failure: Exception) -> None:
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (EvidenceUnavailable(), "EVIDENCE_UNAVAILABLE"),
+        (RuntimeError("host db-1"), "EVIDENCE_UNAVAILABLE"),
+        (TimeoutError(), "EVIDENCE_TIMEOUT"),
+    ],
+)
+async def test_a_source_that_cannot_describe_itself_ends_no_run(failure: Exception, code: str) -> None:
     source = FakeSource(row_evidence("{}"), description=failure)
     run = stage(draft(conclusion=None), sources=sources(database=source))
 
     assert (await run.run()).outcome is ReleaseOutcome.FALLBACK
     system = turns(run)[0].messages[0].content
-    assert "not available: EVIDENCE_UNAVAILABLE" in system
+    assert f"not available: {code}" in system
     assert "db-1" not in system
 
 
-async def test_a_source_that_takes_too_long_to_describe_itself_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_source_that_takes_too_long_to_describe_itself_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     class Silent(FakeSource):
         async def describe(self) -> str:
             await asyncio.Event().wait()
@@ -688,7 +697,8 @@ async def test_a_source_that_takes_too_long_to_describe_itself_is_left_out(monke
     result = await asyncio.wait_for(run.run(), 5)
 
     assert result.outcome is ReleaseOutcome.FALLBACK
-    assert "not available: EVIDENCE_UNAVAILABLE" in turns(run)[0].messages[0].content
+    assert "not available: EVIDENCE_TIMEOUT" in turns(run)[0].messages[0].content
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_a_long_description_with_a_secret_is_bounded_and_redacted() -> None:

@@ -29,6 +29,7 @@ from superbizagent.domain.run_context import RunContext
 from superbizagent.errors import (
     BudgetExhausted,
     EvidenceError,
+    EvidenceTimeout,
     EvidenceUnavailable,
     ModelContextTooLong,
     ModelReplyInvalid,
@@ -276,6 +277,8 @@ class DiagnosisAgent:
         try:
             async with asyncio.timeout(min(_DESCRIBE_SECONDS, self._context.remaining)):
                 return self._collector.clean(await source.describe(), _DESCRIPTION_BYTES)
+        except TimeoutError:
+            return f"not available: {EvidenceTimeout.code}"
         except EvidenceError as error:
             return f"not available: {error.code}"
         except Exception as error:
