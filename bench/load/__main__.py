@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traffic, disturbance = asyncio.run(load(stack, options))
         say("waiting for the sweep to end what was killed" if disturbance else "reading the rows")
         wait_until_ended(stack.database_url, options.run_seconds + SWEEP_SECONDS)
-        verdict = judge(stack.database_url, traffic.asked, disturbed=disturbance is not None)
+        disturbances = disturbance.dropped + disturbance.killed if disturbance else 0
+        verdict = judge(stack.database_url, traffic.asked, disturbances=disturbances)
         used = most_connections(stack.database_url)
         report(options, traffic, verdict, disturbance)
         report_parts(sampler)
@@ -123,6 +124,7 @@ def report(options: argparse.Namespace, traffic: Traffic, verdict: Verdict, dist
     say(f"\n{len(traffic.asked)} questions, {verdict.runs} runs, {len(verdict.wrongs)} wrong; seed {options.seed}")
     if disturbance:
         say(f"{disturbance.dropped} sockets dropped, {disturbance.killed} processes killed on the way")
+        say(f"{verdict.lost} questions lost with them before their run was stored")
     for wrong in verdict.wrongs[:20]:
         say(f"  WRONG {wrong}")
     for end, count in sorted(verdict.ends.items()):

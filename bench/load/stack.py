@@ -50,7 +50,7 @@ class Log:
         for line in output:
             for kind in (kind for kind, sign in SIGNS.items() if sign in line):
                 self.lines[kind] += 1
-                self.samples.setdefault(kind, line[:500])
+                self.samples.setdefault(kind, line[:3000])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,8 +34,6 @@ class Asked:
     request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     sent_at: float = 0.0
     frames: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    socket_dropped: bool = False
-    gave_up: bool = False
 
     @property
     def terminal(self) -> dict[str, Any] | None:
@@ -75,12 +73,10 @@ class Line:
         """Waits for the run's last frame, for the end of the connection, or for `patience` seconds."""
         self.asked = asked = Asked(intent)
         try:
-            async with asyncio.timeout(patience):
-                await self._exchange(asked, query)
-        except TimeoutError:
-            asked.gave_up = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._exchange(asked, query)
         except ConnectionClosed:
-            asked.socket_dropped = True
             await self.open()
         finally:
             self.asked = None

@@ -21,7 +21,10 @@ TOLD = {"done": "SUCCESS", "cancelled": "CANCELLED", "error": "FAILED"}
 
 @dataclass
 class Verdict:
+    """`lost`: questions that became no run, and of which no client was told anything."""
+
     runs: int = 0
+    lost: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     wrongs: list[str] = field(default_factory=list)
     start_delays: list[float] = field(default_factory=list)
@@ -47,7 +50,10 @@ def most_connections(database_url: str) -> int:
         return int(row[1])
 
 
-def judge(database_url: str, asked: Sequence[Asked], *, disturbed: bool) -> Verdict:
+def judge(database_url: str, asked: Sequence[Asked], *, disturbances: int) -> Verdict:
+    """A disturbance may lose one question: it was on its way when its socket dropped, or its process was killed before
+    it had stored the run.
+    """
     with create_engine(database_url, poolclass=NullPool).connect() as connection:
         rows: dict[str, list[RowMapping]] = {}
         for row in connection.execute(text(ROWS)).mappings():
@@ -55,10 +61,14 @@ def judge(database_url: str, asked: Sequence[Asked], *, disturbed: bool) -> Verd
     verdict = Verdict()
     for one in asked:
         found = rows.pop(one.request_id, [])
-        if problem := _problem(one, found, disturbed):
+        if problem := _problem(one, found, disturbed=disturbances > 0):
             verdict.wrongs.append(f"{one.request_id}: {problem}")
         if found:
             _count(verdict, one, found[0])
+        else:
+            verdict.lost += 1
+    if verdict.lost > disturbances:
+        verdict.wrongs.append(f"{verdict.lost} questions became no run, after {disturbances} disturbances")
     verdict.wrongs += [f"{request_id}: nobody asked this" for request_id in rows]
     return verdict
 
@@ -75,12 +85,11 @@ def _count(verdict: Verdict, asked: Asked, row: RowMapping) -> None:
     verdict.durations.setdefault(asked.intent, []).append(ended - asked.sent_at)
 
 
-def _problem(asked: Asked, rows: Sequence[RowMapping], disturbed: bool) -> str | None:
+def _problem(asked: Asked, rows: Sequence[RowMapping], *, disturbed: bool) -> str | None:
     if len(rows) > 1:
         return f"{len(rows)} runs"
     if not rows:
-        # A message that was on its way when its socket dropped may never have arrived.
-        return None if asked.socket_dropped and not asked.frames else "no run"
+        return None if disturbed and not asked.frames else "no run"
     row = rows[0]
     if row["status"] == "RUNNING" or row["release_outcome"] is None or row["finished_at"] is None:
         return "still running"
