@@ -182,3 +182,10 @@ def test_a_function_loads_no_other_functions_part(function: str, others: set[str
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert set(done.stdout.split()) & others == set()
+
+
+def test_the_collector_is_at_work_again_after_the_imports_and_leaves_them_alone() -> None:
+    code = "import gc, functions.sweep.app; print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True True\n"

@@ -8,6 +8,7 @@ to need it imports as it starts, by `import_for`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import importlib
 import logging
@@ -487,9 +488,13 @@ def import_for(*uses: Use) -> None:
 
     Imports only. Settings are read and connections opened by the event that needs them.
     """
+    # What is imported stays. The collector would go over all of it while more is loaded, and again in a run.
+    gc.disable()
     for use in uses:
         for module in _IMPORTED_FOR[use]:
             importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
 
 
 @cache
