@@ -87,10 +87,16 @@ def part_of(process: psutil.Process) -> str:
 
 
 def busy_chat_processes() -> list[psutil.Process]:
-    """Those that run a question now: between events the gateway keeps them stopped."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
+    """Those that run a question now: between events the gateway keeps them stopped.
+
+    Not the snapshot that they are forked from: all of them would die with it, as no two environments of Lambda do.
+    """
+    processes = psutil.Process().children(recursive=True)
+    parents = set()
+    busy = []
+    for process in processes:
         with contextlib.suppress(psutil.Error):
+            parents.add(process.ppid())
             if part_of(process) == "function chat" and process.status() != psutil.STATUS_STOPPED:
-                found.append(process)
-    return found
+                busy.append(process)
+    return [process for process in busy if process.pid not in parents]
