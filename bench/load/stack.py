@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOCKET_FUNCTIONS = 2
 """connect and disconnect: sockets that open or close all at once bring each to as many processes as it may have."""
 OTHERS = 40
+LINES_OF_TRACEBACK = 60
 SIGNS = {"tracebacks": "Traceback", "errors": '"level":"ERROR"', "dropped events": " dropped: "}
 
 
@@ -45,12 +46,18 @@ class Log:
 
     lines: Counter[str] = field(default_factory=Counter)
     samples: dict[str, str] = field(default_factory=dict)
+    _to_follow: int = 0
 
     def read(self, output: IO[str]) -> None:
         for line in output:
+            if self._to_follow:
+                self.samples["tracebacks"] += line[:300]
+                self._to_follow -= 1
             for kind in (kind for kind, sign in SIGNS.items() if sign in line):
                 self.lines[kind] += 1
-                self.samples.setdefault(kind, line[:3000])
+                if kind not in self.samples:
+                    self.samples[kind] = line[:3000]
+                    self._to_follow = LINES_OF_TRACEBACK if kind == "tracebacks" else self._to_follow
 
 
 @dataclass(frozen=True, kw_only=True)
